@@ -1,0 +1,76 @@
+"""`fabrictool explain NAME`: the manual page of a check, the text of a code, or the exit codes."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fabrictool.cli import options
+from fabrictool.exits import Exit, Stop
+
+if TYPE_CHECKING:
+    from fabrictool.report.page import Page
+
+
+def _index(paths: tuple[Path, ...], page: Page) -> None:
+    from fabrictool.catalog import checks
+    from fabrictool.report.codes import texts
+
+    page.line(("Checks", "bold"))
+    for c in checks(paths):
+        page.field(f"{c.name:<8}", c.title, indent=2)
+    page.line()
+    page.line(("Codes", "bold"))
+    for code, text in texts().items():
+        page.field(f"{code:<24}", re.split(r"[.:] ", text.why)[0].rstrip("."), indent=2)
+    page.line()
+    page.line("And: fabrictool explain exit")
+
+
+def _text(name: str, paths: tuple[Path, ...]) -> str:
+    from fabrictool.bundled import folder
+    from fabrictool.catalog import checks, nearest
+    from fabrictool.report.codes import texts
+
+    found = {c.name: c for c in checks(paths)}
+    if name in found:
+        return f"{name}: {found[name].page}\n\nRun it: fabrictool check {name} -i INVENTORY"
+    if name.isdigit() and int(name) not in tuple(Exit):
+        raise Stop(Exit.USAGE, f"fabrictool never exits with {name}; {nearest(name, [str(int(e)) for e in Exit])}")
+    if name.isdigit() or name.lower() in ("exit", "exits", "exit-codes"):
+        return (folder("docs") / "exit-codes.md").read_text(encoding="utf-8").strip()
+    codes = texts()
+    if name.upper() in codes:
+        text = codes[name.upper()]
+        return f"{name.upper()}\n\n{text.why}\n\nFix: {text.fix}"
+    known = list(codes) if name.isupper() or "_" in name else [*found, "exit"]
+    raise Stop(Exit.USAGE, f"there is no check or code {name!r}; {nearest(name.upper() if '_' in name else name, known)}")
+
+
+@click.command("explain")
+@click.argument("name", required=False)
+@options.paths
+def command(name: str | None, paths: tuple[Path, ...]) -> Exit:
+    """Print the manual page of a check (qos), the text of a code (QOS_TRUST), or the exit codes (exit, or a number).
+
+    Without NAME: all there is.
+    """
+    from fabrictool.report.page import Page
+
+    page = Page(sys.stdout)
+    if name is None:
+        _index(paths, page)
+        return Exit.OK
+    for at, paragraph in enumerate(_text(name, paths).split("\n\n")):
+        if at:
+            page.line()
+        if paragraph.startswith("|"):  # a table: its rows are lines
+            for row in paragraph.splitlines():
+                page.line(row)
+        else:
+            page.prose(" ".join(paragraph.split()))
+    return Exit.OK

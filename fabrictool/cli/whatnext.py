@@ -1,0 +1,35 @@
+"""The next command to type, as every report ends with one."""
+
+from __future__ import annotations
+
+from fabrictool.cli.options import Selection
+from fabrictool.model import Code, Report, Risk, Status
+from fabrictool.report import Mode
+
+
+def next_line(report: Report, mode: Mode, selection: Selection, offline: bool = False) -> str:
+    """One line to copy. `offline`: judged from a bundle, so the nodes themselves come next.
+
+    Where a person has to act first, it is the page that says how, and what to run after that."""
+    found = [f for r in report.results for f in r.findings]
+    fails = [f for f in found if f.status is Status.FAIL]
+    unknown = [f for f in found if f.status is Status.UNKNOWN]
+    settable = [f for f in fails if f.steps]
+    if offline and (fails or unknown):
+        return f"{selection.line(_again(mode))}    # on the nodes as they are now"
+    if settable and mode is Mode.PLAN:
+        flaps = any(f.risk is Risk.FLAP for f in settable)
+        line = selection.line("apply")
+        return f"{line}    # asks first; some steps take a link down for a moment" if flaps else f"{line}    # asks first"
+    if settable and mode is Mode.CHECK:
+        return selection.line("plan")
+    if any(f.code is Code.NEEDS_ROOT for f in unknown) and not selection.ask_sudo:
+        return Selection(selection.inventory, selection.limit, True).line(_again(mode)) + "    # asks for the sudo password"
+    worst = fails or unknown
+    if worst:
+        return f"fabrictool explain {worst[0].code}    # then: {selection.line(_again(mode))}"
+    return selection.line("check") if mode is not Mode.CHECK else selection.line("snapshot", "-o", "bundle.tar.gz")
+
+
+def _again(mode: Mode) -> str:
+    return "check" if mode is Mode.CHECK else "plan"

@@ -1,0 +1,278 @@
+"""The values that every part of the program exchanges: observations, findings, steps, results.
+
+Nothing here does I/O and nothing here knows a room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Generic, TypeVar, Union
+
+T = TypeVar("T")
+
+
+class Status(StrEnum):
+    """A verdict. Absence of evidence is `UNKNOWN`, never `PASS`; `SKIP` = the spec does not ask."""
+
+    PASS = "pass"
+    WARN = "warn"
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+    SKIP = "skip"
+
+
+class Risk(StrEnum):
+    """What a step does to what is running."""
+
+    NONE = "none"
+    FLAP = "flap"  # the link goes down and up, or its channels are re-opened: RDMA queue pairs die
+
+
+class Reason(StrEnum):
+    """Why something could not be read."""
+
+    TOOL_MISSING = "tool missing"
+    NEEDS_ROOT = "needs root"
+    TIMEOUT = "timed out"
+    FAILED = "failed"  # the tool ran and refused
+    EMPTY = "empty answer"
+    GARBLED = "not understood"
+    CUT = "cut short"
+    UNREACHABLE = "unreachable"
+    NOT_COLLECTED = "not collected"
+    BLOCKED = "blocked"  # something else has to be right first
+
+
+@dataclass(frozen=True, slots=True)
+class Value(Generic[T]):
+    """Something that was read."""
+
+    value: T
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Looked for, and proven not to be there. `what` names it for people."""
+
+    what: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Could not be read: says nothing about the thing itself. `why` is one line for people."""
+
+    reason: Reason
+    why: str
+
+
+Observed = Union[Value[T], Absent, Unreadable]
+
+
+class SubjectKind(StrEnum):
+    NODE = "node"
+    PORT = "port"
+    FUNCTION = "function"
+    RAIL = "rail"
+    PAIR = "pair"
+    FLEET = "fleet"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a finding is about. `function` is the interface name as bound on the node."""
+
+    kind: SubjectKind
+    nodes: tuple[str, ...]
+    port: str = ""
+    function: str = ""
+    rail: str = ""
+    peer: str = ""
+
+    @property
+    def place(self) -> str:
+        """The subject without its nodes, for folding equal findings over nodes."""
+        parts = (self.port, self.function, self.rail and f"rail {self.rail}", self.peer and f"peer {self.peer}")
+        return "/".join(p for p in parts if p)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Run `argv` on the node, at most `timeout_s` seconds. `undo` is the argv that puts back the old state."""
+
+    argv: tuple[str, ...]
+    timeout_s: int = 20
+    undo: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFile:
+    """Put exactly `text` (surrogateescape for bytes that are not UTF-8) at `path`, by temp + fsync + rename.
+
+    `before` is the sha256 hex digest of the bytes that were judged; "" = the file must not exist.
+    The write is refused when the file changed meanwhile. Undo = the backup (or removal).
+    """
+
+    path: str
+    text: str
+    before: str
+    mode: int = 0o644
+
+
+Step = Union[Run, WriteFile]
+
+
+class Code(StrEnum):
+    """AREA_WHAT, never renamed: users script against these."""
+
+    # link, ports
+    LINK_MTU_RUNNING = "LINK_MTU_RUNNING"
+    LINK_MTU_PERSISTED = "LINK_MTU_PERSISTED"
+    LINK_MTU_RANGE = "LINK_MTU_RANGE"  # the device or its parent cannot take the wanted MTU
+    LINK_TWO_OWNERS = "LINK_TWO_OWNERS"
+    LINK_NO_OWNER = "LINK_NO_OWNER"  # nothing would set the interface up after a reboot
+    LINK_OWNER_UNSUPPORTED = "LINK_OWNER_UNSUPPORTED"
+    LINK_DHCP_PROFILE = "LINK_DHCP_PROFILE"
+    LINK_DOWN = "LINK_DOWN"
+    LINK_ABSENT = "LINK_ABSENT"  # the interface or RDMA device of the spec is not on the node
+    LINK_SPEED = "LINK_SPEED"
+    LINK_BINDING = "LINK_BINDING"  # selectors of one function point at different devices
+    NIC_DEGRADED = "NIC_DEGRADED"
+    PCIE_WIDTH = "PCIE_WIDTH"
+    PATH_MTU_HOLE = "PATH_MTU_HOLE"
+    MGMT_PATH = "MGMT_PATH"
+    FABRIC_IN_USE = "FABRIC_IN_USE"
+    ARP_FLUX = "ARP_FLUX"  # two rails in one subnet and the kernel answers for both
+    # qos
+    QOS_TRUST = "QOS_TRUST"
+    QOS_DSCP_MAP = "QOS_DSCP_MAP"
+    QOS_PFC_MASK = "QOS_PFC_MASK"
+    QOS_PFC_WRONG_PRIORITY = "QOS_PFC_WRONG_PRIORITY"
+    QOS_SHARED_TC = "QOS_SHARED_TC"
+    QOS_BUFFER = "QOS_BUFFER"
+    QOS_GLOBAL_PAUSE = "QOS_GLOBAL_PAUSE"
+    QOS_NOT_PERSISTED = "QOS_NOT_PERSISTED"
+    QOS_OTHER_OWNER = "QOS_OTHER_OWNER"
+    QOS_LLDPAD = "QOS_LLDPAD"
+    QOS_FW_DCBX = "QOS_FW_DCBX"
+    QOS_READERS_DISAGREE = "QOS_READERS_DISAGREE"
+    QOS_UNSUPPORTED = "QOS_UNSUPPORTED"  # VF, SF, bond, VLAN: no DCB here
+    QOS_ECN = "QOS_ECN"
+    # rdma
+    RDMA_ABSENT = "RDMA_ABSENT"
+    RDMA_DOWN = "RDMA_DOWN"
+    RDMA_RATE = "RDMA_RATE"
+    RDMA_LINK_LAYER = "RDMA_LINK_LAYER"
+    RDMA_ACTIVE_MTU = "RDMA_ACTIVE_MTU"
+    RDMA_TCLASS_OVERRIDE = "RDMA_TCLASS_OVERRIDE"
+    RDMA_READERS_DISAGREE = "RDMA_READERS_DISAGREE"  # sysfs and `rdma link` tell different states
+    NO_ROCEV2_GID = "NO_ROCEV2_GID"
+    # env
+    GID_PINNED = "GID_PINNED"
+    GID_NOT_AUTOMATIC = "GID_NOT_AUTOMATIC"  # the consumer's NCCL is older than 2.21
+    ENV_FILE_DRIFT = "ENV_FILE_DRIFT"
+    ENV_LINT = "ENV_LINT"
+    ENV_NO_SUCH_INTERFACE = "ENV_NO_SUCH_INTERFACE"
+    ENV_RESTART_NEEDED = "ENV_RESTART_NEEDED"
+    ENV_DEBUG_LEFT_ON = "ENV_DEBUG_LEFT_ON"
+    ENV_OVERRIDE = "ENV_OVERRIDE"  # a place with precedence sets another value
+    ENV_CUDA_ARCH = "ENV_CUDA_ARCH"
+    # names
+    NAME_LOOPBACK = "NAME_LOOPBACK"
+    NAME_DIFFERS = "NAME_DIFFERS"
+    NAME_TEMPLATE = "NAME_TEMPLATE"  # a template would undo the repair at the next boot
+    NAME_MDNS = "NAME_MDNS"
+    GLOO_LOOPBACK = "GLOO_LOOPBACK"
+    # reading and reaching
+    TOOL_MISSING = "TOOL_MISSING"
+    TOOL_TIMEOUT = "TOOL_TIMEOUT"
+    NEEDS_ROOT = "NEEDS_ROOT"
+    UNREADABLE = "UNREADABLE"
+    NO_EVIDENCE = "NO_EVIDENCE"  # a judge said nothing at all
+    HOST_KEY_CHANGED = "HOST_KEY_CHANGED"
+    HOST_KEY_UNKNOWN = "HOST_KEY_UNKNOWN"
+    LOGIN_REFUSED = "LOGIN_REFUSED"
+    INTERRUPTED = "INTERRUPTED"
+    APPLY_STOPPED = "APPLY_STOPPED"  # a node was not touched because an earlier one went wrong
+    APPLY_FAILED = "APPLY_FAILED"  # a write did not read back
+    UNREACHABLE = "UNREACHABLE"
+    BLOCKED = "BLOCKED"  # another finding stands in the way; `why` names it
+    LOCKED = "LOCKED"
+    SPEC_NOT_ACTED_ON = "SPEC_NOT_ACTED_ON"
+    BUG = "BUG"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One comparison of want and got.
+
+    A judge yields one for everything it compares: `PASS` findings are the evidence that a pass needs.
+    `path` is dotted and starts with the room ("qos.trust"); `aspect` is the part of the room that converge sets.
+    A finding with `steps` is what plan shows and apply does; `remedy` says what a person can do where there are none.
+    """
+
+    code: Code
+    subject: Subject
+    path: str
+    aspect: str
+    got: str
+    want: str
+    why: str = ""
+    status: Status = Status.FAIL
+    risk: Risk = Risk.NONE
+    steps: tuple[Step, ...] = ()
+    remedy: str = ""
+
+    @property
+    def id(self) -> str:
+        """Stable over runs: code + subject + path."""
+        s = self.subject
+        where = ":".join((s.kind, ",".join(s.nodes), s.port, s.function, s.rail, s.peer))
+        return f"{self.code}|{where}|{self.path}"
+
+    @property
+    def room(self) -> str:
+        return self.path.split(".", 1)[0]
+
+    @property
+    def bad(self) -> bool:
+        return self.status in (Status.FAIL, Status.WARN, Status.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The verdict of one check over the nodes it looked at. `duration_s` in seconds."""
+
+    check: str
+    status: Status
+    summary: str
+    findings: tuple[Finding, ...]
+    evidence: Mapping[str, str | int | float] = field(default_factory=dict)
+    unproven: tuple[str, ...] = ()
+    duration_s: float = 0.0
+
+    @property
+    def code(self) -> Code | None:
+        """The worst finding's code."""
+        rank = (Status.FAIL, Status.UNKNOWN, Status.WARN)
+        for status in rank:
+            for f in self.findings:
+                if f.status is status:
+                    return f.code
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All results of one run. `started` is UTC, ISO 8601."""
+
+    run_id: str
+    command: str
+    started: str
+    tool_version: str
+    spec_digest: str
+    simulated: bool
+    results: tuple[Result, ...]
+    nodes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()

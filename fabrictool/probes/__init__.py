@@ -1,0 +1,1 @@
+"""Traffic makers, and the pure judging of what they saw."""

@@ -1,0 +1,6 @@
+"""Snapshots: the raw text one node gave in one remote exec, never parsed on the node."""
+
+from fabrictool.snapshot.model import Captured, Snapshot
+from fabrictool.snapshot.sections import Each, Section, files, links, script, sysfs, tool
+
+__all__ = ["Captured", "Each", "Section", "Snapshot", "files", "links", "script", "sysfs", "tool"]

@@ -1,0 +1,3 @@
+from fabrictool.spec.inventory import hosts
+
+nodes = hosts(__file__)

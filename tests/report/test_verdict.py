@@ -1,0 +1,77 @@
+"""Assembling findings into results: evidence makes a pass, silence never does."""
+
+from __future__ import annotations
+
+from fabrictool.model import Code, Finding, Result, Status, Subject, SubjectKind
+from fabrictool.verdict import assemble, each_room, not_acted_on, reached
+from tests.report.reports import INFO, finding, passing
+from tests.specs import node_spec
+
+
+def _unreached(node: str) -> Finding:
+    return Finding(Code.UNREACHABLE, Subject(SubjectKind.NODE, (node,)), "reach.ssh", "", "no login", "a login", "no route",
+                   Status.UNKNOWN)
+
+
+def _one(by_node: dict[str, tuple[Finding, ...]], check: str = "qos") -> Result:
+    report = assemble(INFO, each_room(("qos", "env")), by_node)
+    return next(r for r in report.results if r.check == check)
+
+
+def test_a_pass_needs_a_passing_finding_of_every_node() -> None:
+    assert _one({"a": (passing("a", "qos.trust"),), "b": (passing("b", "qos.trust"),)}).status is Status.PASS
+    silent = _one({"a": (passing("a", "qos.trust"),), "b": ()})
+    assert silent.status is Status.UNKNOWN
+    assert [(f.code, f.subject.nodes) for f in silent.findings if f.bad] == [(Code.NO_EVIDENCE, ("b",))]
+
+
+def test_all_skip_is_skip_and_one_pass_beside_it_is_pass() -> None:
+    skip = finding("a", status=Status.SKIP)
+    assert _one({"a": (skip,)}).status is Status.SKIP
+    assert _one({"a": (skip, passing("a", "qos.pfc"))}).status is Status.PASS
+
+
+def test_the_worst_status_wins() -> None:
+    fail, unknown, warn = finding("a"), finding("a", status=Status.UNKNOWN), finding("a", status=Status.WARN)
+    good = passing("a", "qos.pfc")
+    assert _one({"a": (good, warn)}).status is Status.WARN
+    assert _one({"a": (good, warn, unknown)}).status is Status.UNKNOWN
+    assert _one({"a": (good, warn, unknown, fail)}).status is Status.FAIL
+
+
+def test_an_unreached_node_blocks_its_rooms_and_has_its_own_result_first() -> None:
+    by_node = {"a": (passing("a", "qos.trust"), passing("a", "env.file")), "b": (_unreached("b"),)}
+    report = assemble(INFO, each_room(("qos", "env")), by_node)
+    assert [r.check for r in report.results] == ["reach", "qos", "env"]
+    assert not reached(by_node["b"])
+    assert reached(by_node["a"])
+    assert report.results[0].code is Code.UNREACHABLE
+    for result in report.results:
+        assert result.status is Status.UNKNOWN
+    assert [f.code for f in report.results[1].findings if f.bad] == [Code.BLOCKED]
+
+
+def test_no_reach_result_where_every_node_was_reached() -> None:
+    assert [r.check for r in assemble(INFO, each_room(("qos",)), {"a": (passing("a", "qos.trust"),)}).results] == ["qos"]
+
+
+def test_a_check_composes_rooms_and_leaves_others_out() -> None:
+    by_node = {"a": (passing("a", "qos.trust"), finding("a", path="link.mtu"), finding("a", path="env.file"))}
+    report = assemble(INFO, {"fabric": ("qos", "link")}, by_node)
+    assert [f.room for f in report.results[0].findings] == ["qos", "link"]
+    assert report.results[0].evidence == {"compared": 2, "nodes": 1}
+    assert any("switch" in u for u in report.results[0].unproven)
+
+
+def test_sections_that_nothing_acts_on_are_named() -> None:
+    with_them = node_spec(collective={"launcher": "direct"}, kernel_caches={
+        "sglang": {"container": "sglang-*", "kinds": ["triton"], "host_path": "/nvme", "mounted_at": "/root/.cache"}})
+    (note,) = not_acted_on([node_spec(), with_them])
+    assert "SPEC_NOT_ACTED_ON" in note
+    assert "collective, kernel_caches" in note
+    assert "checkpoints" not in note
+    assert not_acted_on([node_spec()]) == ()
+
+
+def test_no_node_is_unknown() -> None:
+    assert _one({}).status is Status.UNKNOWN
