@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import select
 import sys
@@ -44,6 +45,9 @@ COMMANDS = (
     Entry("lab", "lab", "an embedded fleet on this machine, to rehearse on"),
     Entry("demo", "demo", "the main job from end to end, on a lab"),
 )
+
+
+UNDELIVERED = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # what a stdout that goes to a file or a dead terminal answers
 
 
 class Pipe(Exception):  # carries a BrokenPipeError past click
@@ -152,7 +156,7 @@ def run(argv: Sequence[str]) -> int:
         complain(f"fabrictool: {error.format_message()}")
         return Exit.USAGE
     except (click.Abort, KeyboardInterrupt) as error:
-        if isinstance(error.__cause__, EOFError):
+        if isinstance(error.__cause__ or error.__context__, EOFError):  # click.confirm raises `from None`
             complain("fabrictool: there is nobody to ask: stdin is closed. Say -y, or run it on a terminal.")
             return Exit.USAGE
         complain("fabrictool: interrupted; what was under way is unknown")
@@ -162,6 +166,12 @@ def run(argv: Sequence[str]) -> int:
             _mute_stdout()
             return Exit.NO_VERDICT
         return _bug(error.__cause__ or error, debug)
+    except OSError as error:
+        if error.errno not in UNDELIVERED:
+            return _bug(error, debug)
+        _mute_stdout()
+        complain(f"fabrictool: the report could not be written: {error.strerror}: make room, or send it elsewhere")
+        return Exit.NO_VERDICT
     except Exception as error:  # noqa: BLE001 (the last line: users never see a traceback they did not ask for)
         if _spec_error(error):
             complain(str(error))
@@ -169,6 +179,18 @@ def run(argv: Sequence[str]) -> int:
         return _bug(error, debug)
 
 
+def _standard_streams() -> None:
+    """Closed ones (`>&-`, some schedulers) lead nowhere: the exit status still counts, and no socket takes their numbers."""
+    for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != fd:
+                os.dup2(null, fd)
+                os.close(null)
+            setattr(sys, name, open(fd, mode, encoding="utf-8", errors="backslashreplace", closefd=False))  # noqa: SIM115 (stays open)
+
+
 def main() -> int:
     """The console entry point."""
+    _standard_streams()
     return run(sys.argv[1:])

@@ -39,7 +39,7 @@ def _consent(found: FOUND, yes: bool, allow: Sequence[str]) -> tuple[bool, bool]
     return True, click.confirm(f"Links on {node_names(flappy)} go down for a moment, node by node. Do that too?", default=False, err=True)
 
 
-def _applied_findings(applied: Applied, nodes: Sequence[str]) -> dict[str, tuple[Finding, ...]]:
+def _applied_findings(applied: Applied, nodes: Sequence[str], interrupted: bool) -> dict[str, tuple[Finding, ...]]:
     """What apply itself has to report, one or more findings a node."""
     from fabrictool.model import Code, Finding, Status, Subject, SubjectKind
 
@@ -52,6 +52,10 @@ def _applied_findings(applied: Applied, nodes: Sequence[str]) -> dict[str, tuple
             status = Status.PASS if steps else Status.SKIP
             why = "" if steps else "nothing to run"
             own = (Finding(Code.APPLY_FAILED, subject, "apply.run", "", f"{steps} steps run", "all steps run", why, status),)
+            if interrupted and name in applied.done:
+                got = f"{steps} steps begun" if steps else "not touched"
+                own = (Finding(Code.INTERRUPTED, subject, "apply.run", "", got, "all steps run", "interrupted", Status.UNKNOWN,
+                               remedy="run plan: it shows what is left to do"),)
         out[name] = own
     return out
 
@@ -65,7 +69,7 @@ def _report_left(got: Look, applied: Applied, found: FOUND, outputs: Sequence[Ou
     from fabrictool.report.files import texts_by_digest
     from fabrictool.verdict import assemble
 
-    own = _applied_findings(applied, list(got.wants))
+    own = _applied_findings(applied, list(got.wants), got.interrupted)
     both = {n: (*own[n], *found[n]) for n in got.wants}
     checks = {"apply": ("apply",)} | {room.name: (room.name,) for room in rooms.ROOMS}
     notes = [*(f"unproven: {u}" for u in applied.unproven), *([applied.stopped] if applied.stopped else []), *got.notes()]
@@ -120,11 +124,12 @@ def _run(got: Look, found: FOUND, file: Path, allow_flap: bool, outputs: Sequenc
     from fabrictool.engine.gather import gather, known
 
     assert got.conn is not None
-    shown, applied, interrupted = Shown(), Applied(), False
+    shown, applied = Shown(), Applied()
     try:
         apply(got.conn, got.wants, got.site.waves, found, file, allow_flap=allow_flap, progress=shown, out=applied)
         got.snaps = gather(got.conn, shown, fresh=True)
     except (KeyboardInterrupt, Interrupted):
-        interrupted, got.snaps = True, known(got.conn)
+        got.interrupted, got.snaps = True, known(got.conn)
+    got.note_lost()
     code = _report_left(got, applied, got.findings(), outputs, selection, verbose, strict)
-    return Exit.INTERRUPTED if interrupted else code
+    return Exit.INTERRUPTED if got.interrupted else code

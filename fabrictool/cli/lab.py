@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -19,11 +19,20 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+def _named(ctx: click.Context, param: click.Parameter | None, name: str) -> str:
+    """A name that no lab can have is the command line's fault, not a lab that is missing."""
+    from fabrictool.lab.paths import name_problem
+
+    if wrong := name_problem(name):
+        raise click.BadParameter(wrong, ctx, param)
+    return name
+
+
 def _where(f: F) -> F:
     """`name: str`, `folder: Path | None`: which lab."""
     f = click.option("--dir", "folder", type=click.Path(path_type=Path), envvar="FABRICTOOL_LAB_DIR", metavar="DIR",
                      help="The folder of labs (default: /run/fabrictool-lab).")(f)
-    return click.option("--name", default="lab", show_default=True, envvar="FABRICTOOL_LAB", metavar="NAME",
+    return click.option("--name", default="lab", show_default=True, envvar="FABRICTOOL_LAB", metavar="NAME", callback=_named,
                         help="Which lab: several can be up side by side.")(f)
 
 
@@ -121,15 +130,17 @@ def status(name: str, folder: Path | None) -> Exit:
 @click.argument("node")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 @_where
+@click.pass_context
 @_plain
-def ssh(node: str, words: tuple[str, ...], name: str, folder: Path | None) -> None:
-    """A shell on a node, or a command (options before NODE; everything after it goes to the node)."""
+def ssh(ctx: click.Context, node: str, words: tuple[str, ...], name: str, folder: Path | None) -> None:
+    """A shell on a node, or a command. --name and --dir may also stand right after NODE; all the rest goes to the node."""
     import os
     import shlex
 
     from fabrictool.lab.errors import LabError
 
-    lab = _open(name, folder)
+    words, late = _late(ctx, words)
+    lab = _open(_named(ctx, None, late["--name"]) if "--name" in late else name, Path(late["--dir"]) if "--dir" in late else folder)
     lab.plan.node(node)
     remote = [words[0] if len(words) == 1 else shlex.join(words)] if words else []
     argv = ["ssh", "-F", str(lab.layout.root / "ssh_config"), *(["-t"] if not words else []), node, *(["--", *remote] if remote else [])]
@@ -137,6 +148,17 @@ def ssh(node: str, words: tuple[str, ...], name: str, folder: Path | None) -> No
         os.execvp("ssh", argv)
     except OSError as error:
         raise LabError(f"ssh: {error.strerror}: install openssh-client") from error
+
+
+def _late(ctx: click.Context, words: tuple[str, ...]) -> tuple[tuple[str, ...], Mapping[str, str]]:
+    """(the command for the node, options of ours that stand before it): no program is called --name."""
+    found = {}
+    while words and words[0].partition("=")[0] in ("--name", "--dir"):
+        option, equals, value = words[0].partition("=")
+        if not equals and len(words) < 2:
+            raise click.UsageError(f"{option} needs a value", ctx)
+        found[option], words = (value, words[1:]) if equals else (words[1], words[2:])
+    return words[1:] if words[:1] == ("--",) else words, found
 
 
 @command.command("reboot")

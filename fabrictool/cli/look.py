@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @dataclass
 class Look:
     """One look at the fleet. `conn` is open while `close` has not run; None when judged from a bundle. `others`: what a bundle holds of
-    nodes that are not selected: no verdict on them, but evidence for the selected ones."""
+    nodes that are not selected: no verdict on them, but evidence for the selected ones. `saved`: notes on that bundle."""
 
     site: Site
     wants: dict[str, NodeSpec]
@@ -38,6 +38,7 @@ class Look:
     others: dict[str, Snapshot] = field(default_factory=dict)
     conn: Connection | None = None
     interrupted: bool = False
+    saved: tuple[str, ...] = ()
     started: str = ""
     duration_s: float = 0.0
 
@@ -58,9 +59,20 @@ class Look:
         """What the selection keeps from being seen."""
         unseen = [n for n in self.site.names if n not in self.wants and n not in self.others]
         if not unseen:
-            return ()
-        return (f"{node_names(unseen)}: not selected, so what the selected nodes resolve {'its name' if len(unseen) == 1 else 'their names'} "
-                "to was not compared",)
+            return self.saved
+        return (*self.saved, f"{node_names(unseen)}: not selected, so what the others take for their addresses was not compared",)
+
+    def note_lost(self) -> None:
+        """`reach`, from the connection and the snapshots as they are held now."""
+        refused = self.conn.refused if self.conn else {}
+        self.reach = {name: reach_finding(name, why.code, why.why, why.remedy) for name, why in refused.items()}
+        for name, snap in self.snaps.items():
+            if snap.error and name not in self.reach:
+                why, remedy = snap.error.why, "log in by hand; see what the shell prints or where it hangs"
+                code = Code.TOOL_TIMEOUT if "no answer" in why else Code.UNREACHABLE
+                if why.startswith("interrupted"):  # gather.known
+                    code, remedy = Code.INTERRUPTED, "run plan: it shows what is true on the node now"
+                self.reach[name] = reach_finding(name, code, why, remedy)
 
     def info(self, command: str, run_id: str) -> RunInfo:
         simulated = any(w.simulated for w in self.wants.values())
@@ -94,8 +106,12 @@ def _from_bundle(saved: Path, site: Site, wants: dict[str, NodeSpec]) -> Look:
     try:
         held = bundle.read(saved)
     except bundle.BundleError as error:
-        raise Stop(Exit.NO_VERDICT, f"{saved}: {error}") from error
+        raise Stop(Exit.NO_VERDICT, str(error)) from error
     out = Look(site, wants, {}, others={n: s for n, s in held.snapshots.items() if n in site.names and n not in wants and not s.error})
+    taken = held.meta.taken or "at an unknown time"
+    out.saved = (f"judged from {saved}, taken {taken}: nothing here is said of the nodes as they are now",)
+    if held.meta.spec_digest != site.digest:
+        out.saved += (f"{saved} was taken with another spec, or with another text of this one",)
     for name in wants:
         snap = held.snapshots.get(name)
         why = "not in this bundle" if snap is None else snap.error.why if snap.error else ""
@@ -123,12 +139,7 @@ def _from_network(stack: ExitStack, site: Site, wants: dict[str, NodeSpec], ask_
         if out.conn is None:
             stack.callback(close, stop.conn)
         out.conn, out.snaps, out.interrupted = stop.conn, known(stop.conn), True
-    for name, why in out.conn.refused.items():
-        out.reach[name] = reach_finding(name, why.code, why.why, why.remedy)
-    for name, snap in out.snaps.items():
-        if snap.error and name not in out.reach:
-            code = Code.TOOL_TIMEOUT if "no answer" in snap.error.why else Code.INTERRUPTED if out.interrupted else Code.UNREACHABLE
-            out.reach[name] = reach_finding(name, code, snap.error.why, "log in by hand; see what the shell prints or where it hangs")
+    out.note_lost()
     return out
 
 

@@ -22,7 +22,10 @@ Decorator = Callable[[F], F]
 
 
 def _joined(ctx: click.Context, param: click.Parameter, value: Sequence[str]) -> str:
-    return ",".join(v for v in value if v)
+    """An empty -l is an unset variable in a script, never "all nodes"."""
+    if any(not v.strip(" ,") for v in value):
+        raise click.UsageError("-l names no node: it is empty (an unset variable?). Leave it out for all nodes.", ctx)
+    return ",".join(value)
 
 
 def _outputs(ctx: click.Context, param: click.Parameter, value: Sequence[str]) -> tuple[Output, ...]:

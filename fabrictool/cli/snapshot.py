@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -25,6 +26,10 @@ def command(inventory: Path, limit: str, ask_sudo: bool, target: Path, force: bo
     from fabrictool.cli.look import look
     from fabrictool.snapshot import bundle
 
+    if target.exists() and not target.is_file():
+        raise Stop(Exit.USAGE, f"-o {target}: is a device or a pipe, and would be replaced: name a plain file")
+    if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):  # before any node is read
+        raise Stop(Exit.USAGE, f"-o {target}: cannot write into {target.parent}: make the folder first, or name another")
     if target.exists() and not force:
         raise Stop(Exit.USAGE, f"-o {target}: exists already; --force replaces it")
     with ExitStack() as stack:

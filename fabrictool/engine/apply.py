@@ -75,6 +75,9 @@ def apply(conn: Connection, wants: Mapping[str, NodeSpec], waves: Sequence[Seque
             names = [n for n in wave if n in todo]
             if names:
                 run.wave(f"apply {number}/{len(waves)}" if len(waves) > 1 else "apply", names)
+            failed = sorted({n for p in out.problems if p.code is Code.APPLY_FAILED for n in p.subject.nodes})
+            if failed and not out.stopped and number < len(waves):
+                out.stopped = f"stopped after wave {number}: {', '.join(failed)} did not read back"
     except KeyboardInterrupt:
         conn.state.pool.kill(block=False)
         raise
@@ -101,15 +104,16 @@ class _Run:
         flappy = [n for n in names if self.allow_flap and flaps(self.plan[n])]
         calm = [n for n in names if n not in flappy]
         self.progress.phase(title, len(names))
+        touched: set[str] = set()
         if calm and not self.out.stopped:
+            touched |= set(calm)
             self._execute(calm)
         for name in flappy:
             if self.out.stopped:
                 break
             self._flap(name)
         if self.out.stopped:
-            done = {*calm, *self.flapped}
-            for name in (n for n in names if n not in done):
+            for name in (n for n in names if n not in touched | set(self.flapped)):
                 self.progress.node(name, "not touched")
                 self.out.problems.append(problem(Code.APPLY_STOPPED, name, self.out.stopped, got="not touched", status=Status.UNKNOWN,
                                                  remedy="mend the node it stopped at, then run apply again"))
@@ -123,8 +127,10 @@ class _Run:
             if held:
                 self.out.problems.append(no_lock(name, held, bool(session(self.conn.hosts[name]).done)))
             elif not ok:
-                self.out.problems.append(problem(Code.APPLY_FAILED, name, "a write did not read back; see the findings that are left",
-                                                 got="failed", remedy="run the printed steps by hand on the node and read what they say"))
+                said = session(self.conn.hosts[name]).said
+                why = "a write did not read back; see the findings that are left" + (f"; it said: {said[-1]}" if said else "")
+                self.out.problems.append(problem(Code.APPLY_FAILED, name, why, got="failed",
+                                                 remedy="run the printed steps by hand on the node and read what they say"))
         return all(result.values())
 
     def _flap(self, name: str) -> None:

@@ -14,7 +14,7 @@ from fabrictool.env.targets import DOCKER_ENV, MODE, NCCL_CONF, Target, differen
 from fabrictool.model import Absent, Code, Finding, Reason, Run, Step, Subject, SubjectKind, Unreadable, Value, WriteFile
 from fabrictool.room import About, Fleet
 from fabrictool.snapshot.model import FileText
-from fabrictool.snapshot.whole import pick
+from fabrictool.snapshot.whole import pick, pinned
 from fabrictool.spec import NodeSpec
 
 ASPECTS = ("nccl_conf", "docker_env", "profile_d", "systemd")
@@ -60,6 +60,7 @@ def _file(node: Subject, target: Target, wished: Desired, got: State) -> Iterato
         yield about.unknown(now, want)
         return
     yield _drift(about, target, now, wished)
+    yield from _owner(node, target, now)
     if target.unit:
         yield _loaded(node, target, got)
 
@@ -82,7 +83,21 @@ def _drift(about: About, target: Target, now: Value[FileText] | Absent, wished: 
     why = "the file sets something else than the spec"
     if "\r\n" in text:
         why = "it has Windows line ends, and NCCL before 2.26.5 takes the CR as part of each value"
-    return about.fail(have, wants, why, steps=steps)
+    fixed = pinned(now)
+    return about.fail(have, wants, why, steps=() if fixed else steps, remedy=fixed)
+
+
+def _owner(node: Subject, target: Target, now: Value[FileText] | Absent) -> Iterator[Finding]:
+    """Whoever owns a file can change it, whatever its mode. Nothing is said where the node could not tell the owner."""
+    if not isinstance(now, Value) or now.value.uid is None:
+        return
+    about = About(Code.ENV_LINT, node, f"env.{target.label}.owner", "")
+    want = f"{target.path} owned by root"
+    if now.value.uid == 0:
+        yield about.ok(want)
+    else:
+        yield about.warn(f"owned by uid {now.value.uid}", want, "that user can change what every job reads",
+                         remedy=f"on the node: chown root:root {target.path}")
 
 
 def _loaded(node: Subject, target: Target, got: State) -> Finding:

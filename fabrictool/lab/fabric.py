@@ -3,6 +3,7 @@ machine's own network namespace."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterable
@@ -45,6 +46,15 @@ def ip(netns: Path, lines: Iterable[str]) -> None:
         raise LabError(f"ip in {netns.name}: {done.stderr.strip()}")
 
 
+def interfaces(netns: Path) -> frozenset[str]:
+    """The names of the interfaces in a namespace. LabError with ip's own message."""
+    done = subprocess.run(["nsenter", f"--net={netns}", "ip", "-j", "link", "show"], capture_output=True, text=True, timeout=LIMIT_S,
+                          check=False)
+    if done.returncode:
+        raise LabError(f"ip in {netns.name}: {done.stderr.strip()}")
+    return frozenset(raw["ifname"] for raw in json.loads(done.stdout))
+
+
 def bridge(plan: LabPlan, name: str) -> str:
     """The kernel's name (15 characters at most) of a bridge."""
     return f"br{plan.bridges.index(name)}"
@@ -66,14 +76,14 @@ def build_switch(layout: Layout, plan: LabPlan) -> None:
     ip(layout.netns(SWITCH), lines)
     ip(layout.netns(CONTROL), ["link set lo up", "link add eth0 type veth peer name eth0p",
                                f"addr add {GATEWAY}/24 dev eth0", "link set eth0 up"])
-    _move(layout, CONTROL, "eth0p")
+    move(layout, CONTROL, SWITCH, "eth0p")
     ip(layout.netns(SWITCH), [f"link set eth0p master {bridge(plan, 'mgmt')}", "link set eth0p up"])
 
 
-def _move(layout: Layout, source: str, *names: str) -> None:
-    """Move interfaces from a lab namespace into the switch. `ip ... netns` takes a path by way of an open descriptor."""
-    with open(layout.netns(SWITCH)) as target:
-        path = f"/proc/{os.getpid()}/fd/{target.fileno()}"
+def move(layout: Layout, source: str, target: str, *names: str) -> None:
+    """Move interfaces from one lab namespace into another. `ip ... netns` takes a path by way of an open descriptor."""
+    with open(layout.netns(target)) as there:
+        path = f"/proc/{os.getpid()}/fd/{there.fileno()}"
         ip(layout.netns(source), [f"link set {name} netns {path}" for name in names])
 
 
@@ -88,23 +98,25 @@ def build_node(layout: Layout, plan: LabPlan, node: NodePlan) -> None:
         mtu = NIC_MTU if cable.bridge == "mgmt" else SWITCH_MTU
         lines.append(f"link add {cable.interface} address {cable.mac} mtu {NIC_MTU} type veth peer name {far} mtu {mtu}")
     ip(netns, lines)
-    _move(layout, node.name, *ports)
+    move(layout, node.name, SWITCH, *ports)
     ip(layout.netns(SWITCH), [line for cable, far in zip(node.cables, ports, strict=True) for line in (
         f"link set {far} master {bridge(plan, cable.bridge)}", f"link set {far} up")])
     configure(layout, node)
 
 
 def configure(layout: Layout, node: NodePlan) -> None:
-    """Interfaces as after power on: 1500, up, the lab's addresses, default route by way of management."""
+    """Interfaces as after power on: 1500, up, the lab's addresses, default route by way of management. One that is not in the node
+    (hotplug.py) is left out."""
     lines = []
-    for cable in node.cables:
+    there = interfaces(layout.netns(node.name))
+    for cable in (c for c in node.cables if c.interface in there):
         lines += [f"addr flush dev {cable.interface}", f"link set {cable.interface} down",
                   f"link set {cable.interface} mtu {NIC_MTU}", f"link set {cable.interface} address {cable.mac}",
                   f"link set {cable.interface} up", f"addr add {cable.address} dev {cable.interface}"]
     ip(layout.netns(node.name), [*lines, f"route replace default via {GATEWAY} dev {node.management.interface}"])
 
 
-def _cable(node: NodePlan, interface: str) -> Cable:
+def cable_of(node: NodePlan, interface: str) -> Cable:
     for cable in node.cables:
         if cable.interface == interface:
             return cable
@@ -113,7 +125,7 @@ def _cable(node: NodePlan, interface: str) -> Cable:
 
 def cable(layout: Layout, plan: LabPlan, node: NodePlan, interface: str, up: bool) -> None:
     """Plug or pull: the switch's port goes up or down, and the node's carrier with it."""
-    name = port(plan, node, _cable(node, interface))
+    name = port(plan, node, cable_of(node, interface))
     ip(layout.netns(SWITCH), [f"link set {name} {'up' if up else 'down'}"])
 
 

@@ -61,6 +61,14 @@ def cable_out(lab: LabLike, node: str, function: str) -> None:
     lab.link(node, first(lab, node, function).interface, False)
 
 
+def gone(lab: LabLike, node: str, function: str) -> None:
+    """Every function of the cage, as the hot-plug service does it."""
+    fn = first(lab, node, function)
+    for other in list(lab.state(node).functions.values()):
+        if (other.sys_image_guid, other.port) == (fn.sys_image_guid, fn.port):
+            lab.unplug(node, other.interface)
+
+
 def set_down(lab: LabLike, node: str, function: str) -> None:
     sh(lab, node, 'ip link set dev "$1" down', first(lab, node, function).interface)
 
@@ -106,6 +114,8 @@ FABRIC: tuple[Fault, ...] = (
           profiles=("spark", "h20")),
     Fault("mtu-hole", "the switch's port passes 1500 bytes only", switch_mtu, unseen(), Scope.FUNCTION),
     Fault("port-down", "the cable is pulled", cable_out, stuck("LINK_DOWN", "RDMA_DOWN"), Scope.FUNCTION),
+    Fault("function-gone", "the functions of a cage are gone from PCI: it has no cable, and hot-plug took them away", gone,
+          stuck("LINK_ABSENT", "RDMA_ABSENT"), Scope.FUNCTION),
     Fault("interface-down", "the interface is set down", set_down, stuck("LINK_DOWN", "RDMA_DOWN"), Scope.FUNCTION),
     Fault("route-over-fabric", "the fabric port carries a default route", default_route, unseen(), Scope.FUNCTION,
           {"plan": Outcome(1, ("MGMT_PATH",)), "apply": Outcome(1, ("MGMT_PATH",))}),

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from fabrictool.lab import fabric, files, forward_control, kept, node, tools
+from fabrictool.lab import fabric, files, forward_control, hotplug, kept, node, tools
 from fabrictool.lab.errors import LabError
 from fabrictool.lab.inside import Done, run_inside
 from fabrictool.lab.nodeside import live, sysfs
@@ -136,6 +136,10 @@ class Lab:
         """Plug (True) or pull (False) the cable of a node's interface: carrier and operstate follow, the admin state does not."""
         fabric.cable(self.layout, self.plan, self.plan.node(name), interface, up)
         self.refresh(name)
+
+    def unplug(self, name: str, interface: str) -> None:
+        """Take a function off the node's PCI bus: its interface, RDMA device and sysfs entries are gone, also after a reboot."""
+        hotplug.unplug(self, name, interface)
 
     def forward(self, name: str, mode: str) -> None:
         """How 127.0.0.1:PORT of the node behaves: ok, closed, hang-before-banner, hang-in-login. For new connections."""

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fabrictool.lab import disk, fabric, keys, library
+from fabrictool.lab import disk, fabric, hotplug, keys, library
 from fabrictool.lab.errors import LabError
 from fabrictool.lab.nodeside import driver, sysfs
 from fabrictool.lab.nodeside.state import edit, load, save
@@ -166,6 +166,7 @@ def afresh(lab: Lab, names: Iterable[str], lay_out: Callable[[NodePlan, NodeLayo
         old_host_key(lab, node.name, restart=False)
         disk_full(lab, node.name, False)
         lay_out(node, here)
+        hotplug.plug_back(lab.layout, lab.plan, node)
         fabric.factory_ports(lab.layout, lab.plan, node)
         fabric.configure(lab.layout, node)
         start(lab.layout, node)

@@ -10,9 +10,14 @@ from pathlib import Path
 from fabrictool.lab.errors import LabError
 
 INSIDE = "/opt/fabrictool-lab"  # what a node sees of its lab: lib/ python/ node/
-_NAME = re.compile(r"^[a-z0-9][a-z0-9_-]{0,23}$")
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,23}")
 # The run folder appears in overlay mount options, where these would need escapes that older kernels do not know.
 _AWKWARD = re.compile(r"[,:\\\s]")
+
+
+def name_problem(name: str) -> str:
+    """Why no lab can have this name; "" if one can."""
+    return "" if _NAME.fullmatch(name) else f"lab name {name!r}: use 1 to 24 of a-z 0-9 _ -, beginning with a letter or digit"
 
 
 def base() -> Path:
@@ -30,8 +35,8 @@ class Layout:
     @classmethod
     def of(cls, name: str, folder: Path | None = None) -> Layout:
         """LabError for a name or folder that cannot be used."""
-        if not _NAME.match(name):
-            raise LabError(f"lab name {name!r}: use 1 to 24 of a-z 0-9 _ -, beginning with a letter or digit")
+        if wrong := name_problem(name):
+            raise LabError(wrong)
         root = (folder or base()).resolve() / name
         if _AWKWARD.search(str(root)):
             raise LabError(f"run folder {str(root)!r}: blanks, commas, colons and backslashes cannot stand in an overlay mount; "

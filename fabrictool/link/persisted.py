@@ -44,11 +44,15 @@ def _plan(c: Claim, n: Netdev, mtu: int, got: Link) -> Observed[tuple[Step, ...]
     if not c.ident or not c.exclusive:
         return Unreadable(Reason.BLOCKED, "the profile is not bound to this interface alone (by name or MAC)")
     field = ("nmcli", "connection", "modify", c.ident, "802-3-ethernet.mtu")
-    steps: tuple[Step, ...] = (Run((*field, str(mtu)), undo=(*field, str(c.mtu or 0))),)
-    if c.active:
-        again = ("nmcli", "device", "reapply", n.name)
-        steps = (*steps, Run(again, undo=again))
-    return Value(steps)
+    modify, back = (*field, str(mtu)), (*field, str(c.mtu or 0))
+    again = ("nmcli", "device", "reapply", n.name)
+    if not c.active:
+        return Value((Run(modify, undo=back),))
+    # Steps are undone last one first: then, too, the profile has to be changed before it is applied again. Applying the old profile
+    # may set an MTU that did not run: what runs now is put back after it.
+    undo = ("sh", "-c", 'nmcli device reapply "$1"; ip link set dev "$1" mtu "$2"', "sh", n.name, str(n.mtu.value)) \
+        if isinstance(n.mtu, Value) else again
+    return Value((Run(modify, undo=undo), Run(again, undo=back)))
 
 
 def _netplan_steps(c: Claim, n: Netdev, mtu: int, got: Link) -> Observed[tuple[Step, ...]]:

@@ -22,20 +22,8 @@ _KEYFILE_SECRETS = r"s/^([^=#[]*(psk|password|secret|wep-key|private|pin)[^=]*)=
 
 
 def _blanked(name: str, sed: str, *globs: str) -> Section:
-    """Like a `files` section, through sed. A file masked by a link to /dev/null counts as an empty one."""
-    body = (
-        f"f() {{ LC_ALL=C sed -E '{sed}'; }}\n"
-        f"for p in {' '.join(globs)} {FILE_END}; do\n"
-        '  if [ -c "$p" ]; then printf "@ file 0 0 %s\\n\\n" "$p"; continue; fi\n'
-        '  [ -e "$p" ] || { [ -L "$p" ] && printf "@ dangling - - %s\\n" "$p"; continue; }\n'
-        '  [ -f "$p" ] || continue\n'
-        '  if [ ! -r "$p" ]; then printf "@ denied - - %s\\n" "$p"; continue; fi\n'
-        '  n=$(f <"$p" | wc -c)\n'
-        '  printf "@ file %s %s %s\\n" "$(stat -L -c %a "$p" 2>/dev/null || echo -)" "$((n))" "$p"\n'
-        '  f <"$p"; echo\n'
-        "done; true"
-    )
-    return Section(name, body, root=True, max_bytes=1_048_576)
+    """A `files` section through sed, as root. A FIFO or a device among the files is neither absent nor empty."""
+    return files(name, *globs, FILE_END, root=True, max_bytes=1_048_576, through=sed, masks=True)
 
 
 _NETWORKD_DIRS = ("/etc/systemd/network", "/run/systemd/network", "/usr/lib/systemd/network", "/lib/systemd/network")

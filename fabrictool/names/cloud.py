@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from fabrictool.model import Code, Finding, Reason, Subject, Unreadable, Value, WriteFile
 from fabrictool.names.sections import CLOUD_OVERRIDE, State
 from fabrictool.room import About
-from fabrictool.snapshot.whole import pick
+from fabrictool.snapshot.whole import pick, pinned
 from fabrictool.spec import NodeSpec
 
 # cloud-init's module cc_update_etc_hosts: true and template rewrite the file, localhost puts the 127.0.1.1 line in.
@@ -48,4 +48,5 @@ def _on(about: About, got: State, path: str, value: str, templates: tuple[str, .
     if isinstance(file, Unreadable):
         return about.unknown(file, WANT)
     before = file.value.sha256 if isinstance(file, Value) else ""
-    return about.fail(said, WANT, why, steps=(WriteFile(CLOUD_OVERRIDE, TEXT, before),))
+    fixed = pinned(file)
+    return about.fail(said, WANT, why, steps=() if fixed else (WriteFile(CLOUD_OVERRIDE, TEXT, before),), remedy=fixed)

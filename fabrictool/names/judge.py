@@ -14,7 +14,7 @@ from fabrictool.model import Absent, Code, Finding, Observed, Reason, Status, Su
 from fabrictool.names import cloud, hosts, inside
 from fabrictool.names.sections import HOSTS, Answer, Resolved, State
 from fabrictool.room import About, Fleet
-from fabrictool.snapshot.whole import pick
+from fabrictool.snapshot.whole import pick, pinned
 from fabrictool.spec import NodeSpec
 
 ASPECTS = ("hosts", "template")
@@ -158,6 +158,7 @@ def _hosts(node: Subject, want: NodeSpec, got: State, wrong: tuple[Wrong, ...]) 
     about = About(code, node, "names.hosts", "hosts")
     fix = {w.name: w.address for w in wrong if w.writable}
     file = pick(got.files, HOSTS)
+    fixed = pinned(file)
     repaired = False
     if isinstance(file, Unreadable):
         yield about.unknown(file, f"{HOSTS} readable")
@@ -169,13 +170,16 @@ def _hosts(node: Subject, want: NodeSpec, got: State, wrong: tuple[Wrong, ...]) 
         repaired = need != now
         if repaired:
             before, mode = (file.value.sha256, file.value.mode) if isinstance(file, Value) else ("", None)
+            step = WriteFile(HOSTS, need, before, 0o644 if mode is None else mode)
             yield about.fail("; ".join(w.got for w in wrong if w.writable), "; ".join(f"{n} = {a}" for n, a in fix.items()),
-                             f"{HOSTS} does not say so; all other lines of it are kept",
-                             steps=(WriteFile(HOSTS, need, before, 0o644 if mode is None else mode),))
+                             f"{HOSTS} does not say so{'' if fixed else '; all other lines of it are kept'}",
+                             steps=() if fixed else (step,), remedy=fixed)
         else:
             yield about.ok(f"{HOSTS} says so already")
     for w in wrong:
-        if w.writable and repaired:
+        if w.writable and repaired and fixed:
+            yield w.about.fail(w.got, f"{w.name} = {w.address}", w.why, remedy=fixed)
+        elif w.writable and repaired:
             yield w.about.warn(w.got, f"{w.name} = {w.address}", w.why, remedy="`fabrictool apply` sets it (names.hosts)")
         else:
             yield w.about.fail(w.got, f"{w.name} = {w.address}", w.why, remedy=w.remedy or _why_not_repaired(w, got))

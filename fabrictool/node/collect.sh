@@ -31,7 +31,10 @@ one() { # ITEM ARGUMENT...: the section, if it is this lane's turn
   if [ "$root" = 1 ] && [ "$uid" != 0 ]; then
     sudo='sudo -n' flag=sudo
     if [ "$sudo_works" != yes ]; then
-      printf 'S %s %s %s %s denied\nE 1 0\nO\n.\n' "$job" "$name" "$item" "$bytes"
+      case $sudo_works in
+        stuck) printf 'S %s %s %s %s stuck\nE 124 0\nO\n.\n' "$job" "$name" "$item" "$bytes" ;;
+        *) printf 'S %s %s %s %s denied\nE 1 0\nO\n.\n' "$job" "$name" "$item" "$bytes" ;;
+      esac
       return 0
     fi
   fi
@@ -143,11 +146,17 @@ collect() { # LANES TOTAL-SECONDS NEEDS-ROOT(0,1) SYS PROC PEERS
   clock
   deadline=$((now + $2 * 1000))
   session
+  if [ -n "$ssh" ]; then
+    SSH_CONNECTION=$ssh # sections ask where the session comes in
+    export SSH_CONNECTION
+  fi
   choose_tools
   uid=$(id -u)
   sudo_works=no
-  if [ "$needs_root" = 1 ] && [ "$uid" != 0 ] && $limit ${limit:+9} sudo -n sh -c : </dev/null >/dev/null 2>&1; then
-    sudo_works=yes
+  if [ "$needs_root" = 1 ] && [ "$uid" != 0 ]; then
+    { $limit ${limit:+9} sudo -n sh -c : </dev/null >/dev/null 2>&1; } 2>/dev/null
+    # One that does not answer has not refused: no password would help.
+    case $? in 0) sudo_works=yes ;; 124 | 137 | 143) sudo_works=stuck ;; esac
   fi
 
   set --

@@ -58,7 +58,7 @@ traces() { [ -e /run/docker.sock ] || [ -e /var/run/docker.sock ] || grep -qsE '
 
 mains=' '
 if command -v docker >/dev/null 2>&1; then
-  for try in 1 2; do
+  for _ in 1 2; do
     ids=$(timeout 5 docker ps -q --no-trunc 2>&1 </dev/null)
     rc=$?
     if [ "$rc" -ne 0 ]; then out=$ids; break; fi
@@ -96,7 +96,7 @@ grep -sHE '/[^/]+[.]service' /proc/[0-9]*/cgroup | awk -F: '{
 count=0
 firsts=$(grep -lsaE "$NAMES=" /proc/[0-9]*/environ | cut -d/ -f3)
 for pid in $mains $firsts; do
-  case $pid in $$ | *[!0-9]*) continue ;; esac
+  case $pid in "$$" | *[!0-9]*) continue ;; esac
   case " ${done_pids:-} " in *" $pid "*) continue ;; esac
   done_pids="${done_pids:-} $pid"
   IFS= read -r stat 2>/dev/null <"/proc/$pid/stat" || continue

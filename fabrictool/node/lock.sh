@@ -15,5 +15,7 @@ if mkdir "$lock" 2>/dev/null; then
   echo "cannot write $lock" >&2
   exit 1
 fi
+# A full or read-only /run, or something else of that name, is nobody's lock.
+[ -d "$lock" ] || { echo "cannot make the folder $lock" >&2; exit 1; }
 echo "locked by run $(cat "$lock/run" 2>/dev/null) of $(cat "$lock/who" 2>/dev/null); remove $lock on the node if that run is gone" >&2
 exit 75

@@ -71,7 +71,7 @@ def _read(host: Host, rooms: Iterable[str] | None) -> None:
     if rooms is None or new.error or old is None or old.error:
         mine.snapshot, mine.fresh = new, EVERY if rooms is None else frozenset(rooms)
     else:
-        mine.snapshot, mine.fresh = old.merged(new), mine.fresh | frozenset(rooms)
+        mine.snapshot, mine.fresh = old.merged(new, asked=[s.name for s in sections(rooms)]), mine.fresh | frozenset(rooms)
 
 
 def others(host: Host) -> Mapping[str, Snapshot]:

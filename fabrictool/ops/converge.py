@@ -50,6 +50,11 @@ def open_steps(found: tuple[Finding, ...], aspect: str) -> list[Finding]:
     return [f for f in found if f.aspect == aspect and f.steps and f.status is Status.FAIL]
 
 
+def sets_registers(finding: Finding) -> bool:
+    """Whether its steps set what functions of one port may share. Files are each interface's own."""
+    return not any(isinstance(s, WriteFile) for s in finding.steps)
+
+
 def say(host: Host, finding: Finding, tail: str) -> None:
     text = f"{finding.code} {finding.path} {finding.subject.place}: wanted {finding.want}, {tail}"
     host.log_styled(text, fg="red", log_func=logger.error)
@@ -67,15 +72,27 @@ def command(host: Host, step: Step) -> tuple[str, ...]:
 
 
 class Write(StringCommand):
-    """A write. Its exit status is evidence, kept for the log; the read-back gives the verdict."""
+    """A write. Its exit status is evidence, kept in `ok` and for the log; the read-back gives the verdict."""
+
+    ok = True
 
     def execute(self, state: State, host: Host, connector_arguments: Any) -> tuple[bool, Any]:
-        ok, out = super().execute(state, host, connector_arguments)
-        if not ok:
-            lines = [ln for ln in (out.stderr or out.stdout).splitlines() if ln.strip()]
-            host.log_styled(f"a write said: {lines[-1].strip()[:200] if lines else 'nothing'} (reading back)", fg="yellow",
-                            log_func=logger.warning)
+        self.ok, out = super().execute(state, host, connector_arguments)
+        if not self.ok:
+            lines = [ln.strip() for ln in (out.stderr or out.stdout).splitlines() if ln.strip()]
+            session(host).said.append(lines[-1][:200] if lines else "nothing")
+            host.log_styled(f"a write said: {session(host).said[-1]} (reading back)", fg="yellow", log_func=logger.warning)
         return True, out
+
+
+def run_steps(host: Host, finding: Finding) -> Generator[PyinfraCommand, None, None]:
+    """The finding's steps in order. A file that could not be put in place ends them: what follows would act on the old one. A tool's
+    exit status ends nothing, since tools fail after they have set what they were told."""
+    for step in finding.steps:
+        write = Write(*(QuoteString(w) for w in command(host, step)))
+        yield write
+        if isinstance(step, WriteFile) and not write.ok:
+            return
 
 
 def lock(host: Host, verb: str) -> str:
@@ -153,12 +170,10 @@ def converge(room: Room[Any], aspect: str) -> Generator[PyinfraCommand, None, No
             continue
         written.append(finding)
         session(current).done.append(finding)
-        for step in finding.steps:
-            yield Write(*(QuoteString(w) for w in command(current, step)))
-        if any(f.subject.port == finding.subject.port for f in todo):
-            still = judged(current, again(current, room.name), room.name)
-            ids = {f.id for f in open_steps(still, aspect)}
-            todo = [f for f in todo if f.id in ids]
+        yield from run_steps(current, finding)
+        if sets_registers(finding) and any(f.subject.port == finding.subject.port for f in todo):
+            still = {f.id: f for f in open_steps(judged(current, again(current, room.name), room.name), aspect)}
+            todo = [still[f.id] for f in todo if f.id in still and session(current).allows(still[f.id])]
     yield FunctionCommand(_read_back, (room.name, aspect, written), {})
 
 

@@ -45,6 +45,7 @@ class Session:
     done: list[Finding] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     locked: bool = False
+    said: list[str] = field(default_factory=list)  # what failed writes said, newest last
     lock_refused: str = ""  # why the node's lock could not be taken: nothing was written then
 
     def allows(self, finding: Finding) -> bool:

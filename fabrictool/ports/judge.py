@@ -61,6 +61,27 @@ def _present(fn: BoundFunction, want: NodeSpec, ports: Ports) -> Iterator[Findin
         yield binding.ok(f"{fn.interface} and {fn.rdma_name} are one device", _selectors(fn))
 
 
+def _members(fn: BoundFunction, want: NodeSpec, ports: Ports) -> Iterator[Finding]:
+    """A LAG's members as the spec names them against those that the bond has: the rooms judge the spec's."""
+    if not fn.want.members or not isinstance(fn.netdev, Value) or isinstance(ports.netdevs, Unreadable):
+        return
+    about = About(Code.LINK_BINDING, fn.subject(want), "ports.members", "")
+    wanted = f"{fn.interface} with {', '.join(fn.want.members)}"
+    seen = {m: ports.netdev(m) for m in fn.want.members}
+    here = {m: s.value for m, s in seen.items() if isinstance(s, Value)}
+    names = {n.name for n in here.values()}
+    gone = [m for m in seen if m not in here]
+    loose = [m for m, n in here.items() if n.master != fn.interface]
+    extra = [n.name for n in ports.netdevs.values() if n.master == fn.interface and n.name not in names]
+    wrong = [f"{', '.join(which)}: {what}" for which, what in (
+        (gone, "not on the node"), (loose, f"not in {fn.interface}"), (extra, f"in {fn.interface}, not in the spec")) if which]
+    if wrong:
+        yield about.fail("; ".join(wrong), wanted, "a LAG carries its rate only with all its members, and only the spec's are judged",
+                         remedy="mend the bond through its owner, or correct `members` in the spec")
+    else:
+        yield about.ok(wanted)
+
+
 def _selectors(fn: BoundFunction) -> str:
     pairs = (("interface", fn.want.interface), ("rdma", fn.want.rdma), ("mac", fn.want.mac))
     return ", ".join(f"{k} {v}" for k, v in pairs if v)
@@ -123,6 +144,7 @@ def judge(want: NodeSpec, got: Ports, fleet: Fleet) -> Iterator[Finding]:
     bound = bind(want, got)
     for fn in bound:
         yield from _present(fn, want, got)
+        yield from _members(fn, want, got)
         yield from _pcie(fn, want, got, bound)
     yield from _same_port(want, bound, got)
     about = About(Code.LINK_ABSENT, Subject(SubjectKind.NODE, (want.name,)), "ports.bootstrap", "")

@@ -33,7 +33,7 @@ def judge(want: NodeSpec, got: Qos, fleet: Fleet) -> Iterator[Finding]:
             yield About(CODES[aspect], node, f"qos.{aspect}", aspect).skip(why)
         return
     bound = ports.bind(want, got.ports)
-    names = frozenset(n for fn in bound for n in (fn.members or (fn.interface,)))
+    names = frozenset(n for fn in bound for n in (*(fn.members or (fn.interface,)), *fn.twins))
     others = rivals(qos, got, node, names)
     yield from others.findings
     yield files(node, got, others.blocked(""))
@@ -65,7 +65,7 @@ def _function(want: NodeSpec, qos: QosSpec, got: Qos, fn: BoundFunction, others:
         yield about.fail(f"{netdev.name}: a virtual function", "a physical function", "DCB belongs to the physical function",
                          remedy="set QoS on the physical function, on the host that owns it")
         return
-    yield from _interface(subject, qos, got, netdev.name, others)
+    yield from _interface(subject, qos, got, netdev.name, others, fn.twins)
 
 
 def _member(subject: Subject, qos: QosSpec, got: Qos, member: str, others: Rivals) -> Iterator[Finding]:
@@ -78,8 +78,9 @@ def _member(subject: Subject, qos: QosSpec, got: Qos, member: str, others: Rival
     yield About(Code.QOS_UNSUPPORTED, place, "qos.interface", "").unknown(Unreadable(Reason.BLOCKED, why), "the member of the spec")
 
 
-def _interface(subject: Subject, qos: QosSpec, got: Qos, name: str, others: Rivals) -> Iterator[Finding]:
-    target = Target(qos, subject, got.interface(name), others.blocked(name))
+def _interface(subject: Subject, qos: QosSpec, got: Qos, name: str, others: Rivals, twins: tuple[str, ...] = ()) -> Iterator[Finding]:
+    """`twins`: interfaces that may share its registers; who sets theirs sets these."""
+    target = Target(qos, subject, got.interface(name), others.blocked(name, *twins))
     about = About(Code.QOS_UNSUPPORTED, subject, "qos.interface", "")
     if not SAFE_NAME.fullmatch(name):
         odd = Unreadable(Reason.GARBLED, f"interface name {name[:40]!r} could be taken for an option or a command")

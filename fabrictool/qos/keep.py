@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from fabrictool.model import Absent, Code, Finding, Observed, Run, Step, Subject, Unreadable, Value, WriteFile
+from fabrictool.model import Absent, Code, Finding, Observed, Reason, Run, Step, Subject, Unreadable, Value, WriteFile
 from fabrictool.qos.model import Qos
 from fabrictool.qos.persist import SCRIPT, persistence, script_text
 from fabrictool.qos.target import Target
 from fabrictool.room import About
 from fabrictool.snapshot.model import FileText
+from fabrictool.snapshot.whole import pick, pinned
 
+# systemctl(1), is-enabled; "not there": our unit has no file yet; "wanted": only a link of it is left.
+STATES = frozenset({"enabled", "enabled-runtime", "linked", "linked-runtime", "alias", "masked", "masked-runtime", "static", "indirect",
+                    "disabled", "generated", "transient", "bad", "not-found", "not there", "wanted"})
 WHY = "nothing sets it again after a reboot, a driver reload or a hot-plug"
 
 
 def _file(got: Qos, path: str) -> Observed[FileText]:
-    if isinstance(got.files, Unreadable):
-        return got.files
-    return got.files.get(path, Absent(path))
+    return pick(got.files, path)
 
 
 def _write(seen: Observed[FileText], path: str, text: str, mode: int = 0o644) -> WriteFile | Unreadable | None:
@@ -41,7 +43,8 @@ def files(node: Subject, got: Qos, blocked: Mapping[str, str]) -> Finding:
     had = "missing" if isinstance(seen, Absent) else "another text"
     if "persist" in blocked:
         return about.fail(had, SCRIPT, WHY, remedy=f"nothing is written while {blocked['persist']}: end that first")
-    return about.fail(had, SCRIPT, WHY, steps=(step,))
+    fixed = pinned(seen)
+    return about.fail(had, SCRIPT, WHY, steps=() if fixed else (step,), remedy=fixed)
 
 
 def kept(t: Target, got: Qos) -> Iterator[Finding]:
@@ -51,6 +54,7 @@ def kept(t: Target, got: Qos) -> Iterator[Finding]:
     want = f"{p.unit} enabled, with its udev rule"
     steps: list[Step] = []
     wrong: list[str] = []
+    fixed = ""
     for path, text, what in ((p.unit_path, p.unit_text, "unit"), (p.rule_path, p.rule_text, "udev rule")):
         seen = _file(got, path)
         step = _write(seen, path, text)
@@ -58,18 +62,22 @@ def kept(t: Target, got: Qos) -> Iterator[Finding]:
             yield about.unknown(step, want)
             return
         if step:
+            fixed = fixed or pinned(seen)
             steps.append(step)
             wrong.append(f"{what} {'missing' if isinstance(seen, Absent) else 'differs'}")
     if isinstance(got.units, Unreadable):
         yield about.unknown(got.units, want)
         return
+    state = got.units.get(p.unit, "not there")
+    if state not in STATES:
+        yield about.unknown(Unreadable(Reason.GARBLED, f"systemctl is-enabled {p.unit}: {state[:60] or 'no answer'}"), want)
+        return
     if steps:
         steps.append(Run(("systemctl", "daemon-reload"), 60, ("systemctl", "daemon-reload")))
-    state = got.units.get(p.unit, "not there")
     if state != "enabled":
         steps.append(Run(("systemctl", "enable", p.unit), 60, ("systemctl", "disable", p.unit)))
-        wrong.append(f"not enabled ({state[:60]})")
+        wrong.append(f"not enabled ({state})")
     if steps:
-        yield t.differs(about, ", ".join(wrong), want, WHY, tuple(steps))
+        yield t.differs(about, ", ".join(wrong), want, WHY, () if fixed else tuple(steps), remedy=fixed)
     else:
         yield about.ok(want)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from fabrictool.model import Reason, Unreadable
 from fabrictool.qos.model import Writer
 from fabrictool.qos.persist import RULES_DIR, SCRIPT, UNIT_PREFIX
+from fabrictool.qos.sections import UNITS_END
 from fabrictool.snapshot import Captured
 
 LINE = re.compile(r"(/[^:]+):(\d{1,7}):(.*)")
@@ -43,18 +44,29 @@ def daemons(got: Mapping[str, str] | Unreadable) -> tuple[str, ...] | Unreadable
 
 
 def units(got: Captured | Unreadable) -> Mapping[str, str] | Unreadable:
-    """unit -> what `systemctl is-enabled` says; `wanted` for any other unit that a target, device or timer link starts."""
+    """unit -> what `systemctl is-enabled` says; `wanted` for any other unit that a target, device or timer link starts.
+
+    Without an answer of systemctl itself nothing is known: a missing or broken one must not look like "not enabled". Nor is anything
+    known without the last line: a rival unit whose link was cut off would look like one that nothing starts.
+    """
     if isinstance(got, Unreadable):
         return got
     out: dict[str, str] = {}
-    for line in got.out.split("\n")[:-1]:
+    version: Unreadable | None = Unreadable(Reason.CUT, "qos.units: systemctl's answer is missing")
+    lines = got.out.split("\n")[:-1]
+    if not lines or lines.pop().rstrip("\r") != UNITS_END:
+        return Unreadable(Reason.CUT, "qos.units: the end is missing")
+    for line in lines:
         unit, _, rest = line.partition(" ")
         word, _, said = rest.partition(" ")
         if word == "is-enabled":
             out[unit] = said.strip()
         elif word == "wanted-by":
             out.setdefault(unit, "wanted")
-    return out
+        elif word == "says" and unit == "systemctl":
+            version = None if said.startswith("systemd ") else Unreadable(
+                Reason.TOOL_MISSING if "not found" in said else Reason.FAILED, f"systemctl --version: {said.strip()[:80] or 'no answer'}")
+    return version or out
 
 
 def writers(got: Captured | Unreadable, wanted: Mapping[str, str] | Unreadable) -> tuple[Writer, ...] | Unreadable:

@@ -9,6 +9,7 @@ from fabrictool.model import Absent, Observed, Reason, Unreadable, Value
 from fabrictool.qos import dcb, mlnx_qos, owners
 from fabrictool.qos.model import Ecn, Interface, Pause, Qos
 from fabrictool.snapshot import Captured, Snapshot
+from fabrictool.snapshot.whole import whole_files
 
 PAUSE = re.compile(r"(RX|TX):\s+(on|off)")
 
@@ -24,7 +25,7 @@ def read(snap: Snapshot) -> Qos:
         missing=missing,
         daemons=owners.daemons(snap.sysfs("qos.processes")),
         writers=owners.writers(snap.raw("qos.writers"), units),
-        files=snap.files("qos.files"),
+        files=whole_files(snap, "qos.files"),
         units=units,
     )
 

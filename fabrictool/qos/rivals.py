@@ -29,15 +29,17 @@ class Rivals:
     findings: tuple[Finding, ...]
     blocks: tuple[Block, ...]
 
-    def blocked(self, interface: str) -> Mapping[str, str]:
+    def blocked(self, *interfaces: str) -> Mapping[str, str]:
         """aspect -> who. For "" (the node's own files) any block of an interface counts as one of `persist`."""
         out: dict[str, str] = {}
         for b in self.blocks:
-            if not interface:
+            if interfaces == ("",):
                 out.setdefault("persist", b.who)
-            elif b.interface in ("", interface):
+            elif b.interface in ("", *interfaces):
                 out.setdefault(b.aspect, b.who)
                 out.setdefault("persist", b.who)
+                if b.aspect == "trust":  # the first DSCP entry flips trust to dscp, and trust pcp deletes all entries
+                    out.setdefault("map", b.who)
         return out
 
 

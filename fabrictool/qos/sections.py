@@ -5,6 +5,7 @@ from __future__ import annotations
 from fabrictool.qos.dcb import OBJECTS
 from fabrictool.qos.persist import RULES_DIR, SCRIPT, UNIT_DIR, UNIT_PREFIX
 from fabrictool.snapshot import Each, Section, files, sysfs, tool
+from fabrictool.snapshot.whole import FILES_END
 
 # One transcript for all objects: dcb <= 6.0 hangs where the driver lacks a call, and one such hang (4 s) is enough.
 DCB = (
@@ -51,8 +52,11 @@ WRITERS = (
     'echo "# files read: $n"'
 )
 
-# How systemd itself tells what it starts: our units one by one, and every service or timer that a target or device wants.
+# How systemd itself tells what it starts: whether it answers at all, our units one by one, and every service or timer that a target
+# or device wants. Without the last line a unit that is not in the list may be wanted all the same.
+UNITS_END = "# end of units"
 UNITS = (
+    "printf 'systemctl says %s\\n' \"$(systemctl --version 2>&1 | head -n 1)\"\n"
     f"for p in {UNIT_DIR}/{UNIT_PREFIX}*.service; do\n"
     '  [ -f "$p" ] || continue\n'
     "  u=${p##*/}\n"
@@ -60,7 +64,8 @@ UNITS = (
     "done\n"
     f"for p in {UNIT_DIR}/*.wants/* {UNIT_DIR}/*.requires/*; do\n"
     "  [ -L \"$p\" ] && printf '%s wanted-by %s\\n' \"${p##*/}\" \"${p%/*}\"\n"
-    "done; true"
+    "done\n"
+    f"echo '{UNITS_END}'"
 )
 
 SECTIONS: tuple[Section, ...] = (
@@ -71,6 +76,7 @@ SECTIONS: tuple[Section, ...] = (
           "/sys/class/net/{}/ecn/roce_np/cnp_dscp", each=Each.NETDEV),
     Section("qos.processes", PROCESSES),
     Section("qos.writers", WRITERS, timeout_s=15),
-    files("qos.files", SCRIPT, f"{UNIT_DIR}/{UNIT_PREFIX}*.service", f"{RULES_DIR}/*-{UNIT_PREFIX}*.rules"),
+    files("qos.files", SCRIPT, f"{UNIT_DIR}/{UNIT_PREFIX}*.service", f"{RULES_DIR}/*-{UNIT_PREFIX}*.rules",
+          FILES_END),
     Section("qos.units", UNITS, timeout_s=10),
 )

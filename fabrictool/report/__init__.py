@@ -43,6 +43,8 @@ def _parse(word: str) -> Output:
     if not file or path.is_dir():
         what = "a folder" if file else "nothing"
         raise Stop(Exit.USAGE, f"-o {word}: {what} after the colon; name a file, as in {name}:report.{name}")
+    if path.exists() and not path.is_file():  # the rename would replace it: /dev/null would be a file for the whole machine
+        raise Stop(Exit.USAGE, f"-o {word}: {path} is a device or a pipe, no plain file: redirect stdout there, or name a file")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise Stop(Exit.USAGE, f"-o {word}: cannot write into {path.parent}: make the folder first, or name another")
     return Output(name, path)

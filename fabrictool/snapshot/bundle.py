@@ -102,6 +102,8 @@ def write(path: Path, snapshots: Iterable[Snapshot], meta: Meta, *, force: bool 
 
     Raises BundleError for an existing file (unless `force`) or a snapshot that cannot be saved, OSError where the disk refuses.
     """
+    if path.exists() and not path.is_file():
+        raise BundleError(f"{path}: is a device, a pipe or a folder, and would be replaced: name a plain file")
     files: dict[str, bytes] = {}
     names: list[str] = []
     for snap in sorted(snapshots, key=lambda s: s.node):

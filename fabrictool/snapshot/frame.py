@@ -9,7 +9,7 @@ Pure ASCII, because one byte that is not UTF-8 silently cuts what pyinfra reads:
 The payload is one header, one record per section and item, and an end line:
 
     fabrictool-snapshot 1 b64|hex|none RECORDS UID SSH|- FLAG
-    S NUMBER NAME -|=ITEM|~ENCODED LIMIT -|sudo|denied|late|held
+    S NUMBER NAME -|=ITEM|~ENCODED LIMIT -|sudo|denied|stuck|late|held
     E RC MS
     encoded stderr
     O
@@ -40,7 +40,7 @@ ERR_BYTES = 65_536  # stderr's limit in collect.sh
 _HEAD = re.compile(r"^FABRICTOOL-FRAME (\d{1,9}) (\S{1,20})$", re.M)
 _END = re.compile(r"^FABRICTOOL-END (\d{1,9}) (\d{1,12}) (\d{1,10}|-)$", re.M)
 _TOP = re.compile(r"fabrictool-snapshot (\d{1,9}) (b64|hex|none) (\d{1,9}) (\d{1,10}|-) (\S+) (-|no-timeout|plain-timeout)")
-_RECORD = re.compile(r"S (\d{1,9}) ([A-Za-z0-9][A-Za-z0-9_.-]*) (-|=[A-Za-z0-9_.-]+|~\S*) (\d{1,12}) (-|sudo|denied|late|held)")
+_RECORD = re.compile(r"S (\d{1,9}) ([A-Za-z0-9][A-Za-z0-9_.-]*) (-|=[A-Za-z0-9_.-]+|~\S*) (\d{1,12}) (-|sudo|denied|stuck|late|held)")
 _ANSWER = re.compile(r"E (\d{1,3}) (\d{1,12})")
 _REFUSED = re.compile(r"^(sudo: .*(password|terminal) is required|Sorry, user .* (may not|is not allowed))", re.M)
 
@@ -49,6 +49,7 @@ _NOTES = {
     "plain-timeout": "the node's `timeout` is not GNU's: a command's children may outlive its time limit",
 }
 _WHY = {
+    "stuck": "it needs root, and `sudo -n` gave no answer in 9 s; see what that reads at its start: /etc/hosts, sudoers, DNS or LDAP",
     "late": "not begun: other sections had used up the snapshot's time",
     "held": "could not be ended, or something that it started kept its output open",
 }

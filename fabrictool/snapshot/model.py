@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -36,11 +37,14 @@ class Captured:
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """A whole file as it lay on the node."""
+    """A whole file as it lay on the node. `uid`: its owner's number (None: not told). `mounted`: it is a mount point of its own, as a
+    bind mount makes it: then no rename can replace it."""
 
     path: str
     text: str
     mode: int | None = None
+    uid: int | None = None
+    mounted: bool = False
 
     @property
     def sha256(self) -> str:
@@ -165,7 +169,7 @@ BROKEN = ""  # the key under which `parse_files` says that the stream could not 
 
 
 def parse_files(out: str) -> Mapping[str, Observed[FileText]]:
-    """A `files` section: `@ file MODE BYTES PATH`, so many bytes, a newline; or `@ denied|failed|dangling - - PATH`.
+    """A `files` section: `@ file MODE[:UID][:mount] BYTES PATH`, so many bytes, a newline; or `@ denied|failed|dangling - - PATH`.
 
     Where the stream breaks, the entry `BROKEN` is unreadable: nothing is known of the files after it.
     """
@@ -185,7 +189,7 @@ def parse_files(out: str) -> Mapping[str, Observed[FileText]]:
             kinds: dict[str, Observed[FileText]] = {
                 "dangling": Absent(f"{path} (a symbolic link to nothing)"),
                 "denied": Unreadable(Reason.NEEDS_ROOT, f"{path}: permission denied"),
-                "failed": Unreadable(Reason.FAILED, f"{path}: could not be read"),
+                "failed": Unreadable(Reason.FAILED, f"{path}: could not be read, or is no plain file"),
             }
             found[path] = kinds[kind]
             continue
@@ -198,6 +202,13 @@ def parse_files(out: str) -> Mapping[str, Observed[FileText]]:
             found[BROKEN] = broken
             break
         at += want + 1
-        octal = int(mode, 8) if mode.isascii() and mode.isdigit() and all(c in "01234567" for c in mode) else None
-        found[path] = Value(FileText(path, body.decode("utf-8", "surrogateescape"), octal))
+        found[path] = Value(FileText(path, body.decode("utf-8", "surrogateescape"), *_marks(mode)))
     return found
+
+
+def _marks(word: str) -> tuple[int | None, int | None, bool]:
+    """`644:0:mount` -> mode, owner, whether something is mounted on the file. What the node could not tell is None."""
+    mode, *rest = word.split(":")
+    octal = int(mode, 8) if re.fullmatch(r"[0-7]{1,6}", mode) else None
+    uid = next((int(r) for r in rest if re.fullmatch(r"[0-9]{1,10}", r)), None)
+    return octal, uid, "mount" in rest

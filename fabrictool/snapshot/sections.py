@@ -74,9 +74,26 @@ def links(name: str, *globs: str, each: Each = Each.NODE, timeout_s: int = 10) -
     return Section(name, loop, each, False, timeout_s)
 
 
-def files(name: str, *globs: str, root: bool = False, timeout_s: int = 10, max_bytes: int = 524_288) -> Section:
-    """Whole files, byte for byte, with mode and size. Read back with `Snapshot.files`: a file that matches no glob is absent."""
+def files(name: str, *globs: str, root: bool = False, timeout_s: int = 10, max_bytes: int = 524_288, through: str = "",
+          masks: bool = False) -> Section:
+    """Whole files, byte for byte, with mode, owner and size. Read back with `Snapshot.files`: a file that matches no glob is absent.
+
+    `through`: an extended sed program that each file goes through on the node. `masks`: a link to /dev/null, with which systemd,
+    NetworkManager and netplan hide a file of the same name, is an empty file; any other device is none.
+    """
+    named = "|".join(_globs((g,)) for g in globs if not set(g) & set("*?"))
+    copy, measure, show = ("", 'wc -c <"$p"', 'head -c "$((n))" "$p"')
+    if through:
+        # Read once for the exit status: what sed could not read to its end would count as a shorter file.
+        copy = f"f() {{ LC_ALL=C sed -E '{through}'; }}\n"
+        measure, show = ('f <"$p" >/dev/null && f <"$p" | wc -c', 'f <"$p"')
+    masked = ('    if [ -L "$p" ] && [ "$(readlink -f "$p")" = /dev/null ]; then printf "@ file 0 0 %s\\n\\n" "$p"; continue; fi\n'
+              if masks else "")
     body = (
+        f"{copy}"
+        # What is mounted: a file that is a mount point of its own cannot be replaced by rename.
+        "nl='\n'\n"
+        'm="$nl$(cut -d" " -f5 /proc/self/mountinfo 2>/dev/null)$nl"\n'
         f"for p in {_globs(globs)}; do\n"
         '  if [ ! -e "$p" ]; then\n'
         '    if [ -L "$p" ]; then printf "@ dangling - - %s\\n" "$p"; continue; fi\n'
@@ -86,11 +103,18 @@ def files(name: str, *globs: str, root: bool = False, timeout_s: int = 10, max_b
         '    case $p in *[*?]*) [ -r "${d:-/}" ] || printf "@ denied - - %s\\n" "$p" ;; esac\n'
         '    continue\n'
         '  fi\n'
-        '  [ -f "$p" ] || continue\n'
+        # A device, a FIFO, or a folder where a file is named, is neither a file nor absent. A folder that a glob finds is no file.
+        '  if [ ! -f "$p" ]; then\n'
+        f"{masked}"
+        f"    if [ -d \"$p\" ]; then case $p in {named or '//'}) ;; *) continue ;; esac; fi\n"
+        '    printf "@ failed - - %s\\n" "$p"; continue\n'
+        '  fi\n'
         '  if [ ! -r "$p" ]; then printf "@ denied - - %s\\n" "$p"; continue; fi\n'
-        '  n=$(wc -c <"$p") || { printf "@ failed - - %s\\n" "$p"; continue; }\n'
-        '  printf "@ file %s %s %s\\n" "$(stat -L -c %a "$p" 2>/dev/null || echo -)" "$((n))" "$p"\n'
-        '  head -c "$((n))" "$p"; echo\n'
+        f'  n=$({measure}) || {{ printf "@ failed - - %s\\n" "$p"; continue; }}\n'
+        '  r=$(readlink -f "$p") t=\n'
+        '  case $m in *"$nl${r:-$p}$nl"*) t=:mount ;; esac\n'
+        '  printf "@ file %s%s %s %s\\n" "$(stat -L -c %a:%u "$p" 2>/dev/null || echo -)" "$t" "$((n))" "$p"\n'
+        f'  {show}; echo\n'
         "done; true"
     )
     return Section(name, body, Each.NODE, root, timeout_s, max_bytes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
-from fabrictool.model import Absent, Observed, Reason, Unreadable
+from fabrictool.model import Absent, Observed, Reason, Unreadable, Value
 from fabrictool.snapshot.model import BROKEN, FileText, Snapshot
 
 FILES_END = "/proc/sys/kernel/ostype"
@@ -37,3 +37,11 @@ def pick(files: Files, path: str) -> Observed[FileText]:
         if isinstance(seen, Unreadable) and ("*" in glob or "?" in glob) and fnmatchcase(path, glob):
             return Unreadable(seen.reason, f"{path}: {glob} could not be listed")
     return Absent(path)
+
+
+def pinned(file: Observed[FileText]) -> str:
+    """Why the file cannot be replaced, and what a person can do; "" where it can. rename(2): EBUSY on a mount point."""
+    if not isinstance(file, Value) or not file.value.mounted:
+        return ""
+    return (f"{file.value.path} is a mount point of its own (bind-mounted), and cannot be replaced: change it where it comes from "
+            f"(`findmnt {file.value.path}`), or unmount it; then run again")

@@ -118,7 +118,8 @@ class _Builder:
 
     def _node(self, e: ev.Event, events: Iterator[ev.Event], depth: int) -> Tree:
         if depth > MAX_DEPTH:
-            self._stop(e, f"more than {MAX_DEPTH} levels deep")
+            self._stop(e, f"more than {MAX_DEPTH} levels deep", "no key of a spec is that deep",
+                       "look for a [ or { that is not closed, or quote the value if it is text")
         if isinstance(e, ev.AliasEvent):
             return self._alias(e)
         tag = getattr(e, "tag", None)

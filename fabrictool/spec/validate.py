@@ -29,6 +29,7 @@ WANTED: Mapping[str, str] = {
 BOUND: Mapping[str, str] = {"greater_than_equal": "at least {ge}", "less_than_equal": "at most {le}",
                             "greater_than": "more than {gt}",
                             "less_than": "less than {lt}", "string_too_long": "at most {max_length} characters"}
+KEYS: Mapping[str, str] = {"dscp_to_priority": "DSCP: 0..63"}
 CHOICE = re.compile(r"\^\(([^()\[\]]+)\)\$|\^([a-z_]+)\$")
 
 
@@ -88,15 +89,24 @@ def problems(tree: Map, found: Iterable[ErrorDetails]) -> list[Problem]:
         loc: Path = tuple(e["loc"])
         at = locate(tree, loc)
         want = _want(e)
-        if want and e["type"] != "missing":
-            value_mark = at.key if loc and loc[-1] == "[key]" else at.tree.mark
-            held = wants.setdefault(value_mark, (at.tree, []))[1]
+        if want and loc and loc[-1] == "[key]":
+            out.append(error(at.key, _bad_key(loc, want)))
+        elif want and e["type"] != "missing":
+            held = wants.setdefault(at.tree.mark, (at.tree, []))[1]
             held += [want] if want not in held else []
         else:
             out.append(_other(tree, e, loc, at))
     for mark, (value, texts) in wants.items():
         out.append(error(mark, f"{_name(tree, value)}has to be {' or '.join(texts)}, not {_got(value)}", "", _hint(value, texts)))
     return out
+
+
+def _bad_key(loc: Path, want: str) -> str:
+    """A key that the schema refuses; `loc` ends in the mapping's own key, the bad one, and "[key]"."""
+    where, key = loc[-3:-1] if len(loc) > 2 else ("", loc[0])
+    if where in KEYS:
+        return f"{str(key)[:20]} is no {KEYS[str(where)]}"
+    return f"the key {shown(key)} has to be {want}"
 
 
 def _name(tree: Map, value: Tree) -> str:

@@ -245,3 +245,24 @@ def test_dry_run_exits_0_with_changes(tmp_path: object) -> None:
                           check=False)
     assert done.returncode == 0
     assert "change" in done.stdout + done.stderr
+
+
+def test_a_yielded_command_has_run_before_the_generator_goes_on() -> None:
+    """Relied on: converge looks at what a write said before it yields the next step."""
+    got = found("""
+        state, hosts = fleet("@local")
+        class Write(StringCommand):
+            ok = None
+            def execute(self, state, host, args):
+                self.ok, out = super().execute(state, host, args)
+                return True, out
+        seen = []
+        @operation()
+        def op():
+            for code in ("0", "5"):
+                w = Write("sh", "-c", QuoteString("exit " + code)); yield w; seen.append(w.ok)
+        prepare(state, lambda: op(name="x"))
+        execute(state)
+        say(seen=seen)
+        """)
+    assert got == {"seen": [True, False]}

@@ -1,6 +1,6 @@
 """Everything that a node's configuration is, as lines of text that two labs have in common when they are in the same state.
 
-Taken from outside of the tool under test: the registers of the lab's state model, the kernel's interfaces, and the node's files by `tar`.
+Taken from outside of the tool under test: the registers of the lab's state model, the kernel's interfaces, the files by `tar`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Dump = tuple[str, ...]
 RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 FOLDERS = ("etc", "run", "var/lib/fabrictool", "root", "home")
 # Different in any two labs (keys, password hash), or of processes that come and go.
-OWN = re.compile(r"etc/ssh/ssh_host_|etc/g?shadow$|etc/machine-id$|.*/authorized_keys$|run/sshd\.pid$|run/sudo(/|$)|run/lab-tools$"
-                 r"|home/admin/\.sudo_as_admin_successful$|.*\.cache(/|$)")
+OWN = re.compile(r"etc/ssh/ssh_host_|etc/g?shadow$|etc/machine-id$|.*/authorized_keys$|run/sshd\.pid$|run/sudo(/|$)"
+                 r"|run/lab-tools$|home/admin/\.sudo_as_admin_successful$|.*\.cache(/|$)")
 LONG = 4000  # characters; longer files stand as their digest
 
 

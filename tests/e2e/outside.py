@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from fabrictool.lab.fabric import restore_switch
 from fabrictool.lab.faults import inject
 from fabrictool.lab.handle import Lab
 from tests.e2e.fleet import Ended
@@ -74,8 +75,8 @@ def calm_steps_done(lab: Lab, node: str) -> bool:
 
 def left_over(lab: Lab, node: str) -> str:
     """Our temporary files anywhere on the node's own disk, and its lock."""
-    done = lab.exec(node, ["sh", "-c", "find /etc /var/lib /run /root /home /tmp -name '.fabrictool.*' 2>/dev/null; ls -d /run/fabrictool.lock"])
-    return done.out
+    look = "find /etc /var/lib /run /root /home /tmp -name '.fabrictool.*' 2>/dev/null; ls -d /run/fabrictool.lock"
+    return lab.exec(node, ["sh", "-c", look]).out
 
 
 def processes(lab: Lab, node: str) -> str:
@@ -126,7 +127,12 @@ def short(ended: Ended) -> str:
     try:
         results = json.loads(ended.out)["results"]
     except (ValueError, KeyError):
-        return ended.all
+        return ended.all[-6000:]
     lines = [f"{','.join(f['subject']['nodes'])} {f['status']} {f['code']} {f['id']}: {f['got']} | {f['want']} | {f['why']}"
              for r in results for f in r["findings"]]
     return "\n".join([f"exit {ended.rc}", *lines, ended.err])
+
+
+def fabric_right(lab: Lab) -> None:
+    """Every port of the switch passes jumbo frames again; nodes stay as they are."""
+    restore_switch(lab.layout, lab.plan)

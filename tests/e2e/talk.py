@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.e2e.fleet import CLI, LIMIT_S, Ended, environment
 
 STEPS, FLAP = "Run these steps?", "Do that too?"  # what apply asks
-CTRL_C = "\x03"
+CTRL_C = b"\x03"
 
 
 class Talk:
@@ -34,6 +34,17 @@ class Talk:
 
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
+
+    def ctrl_c(self) -> Ended:
+        """Press Ctrl-C until it ends. Once may be too early: Python loses a signal that comes just before it reads its terminal."""
+        deadline = time.monotonic() + LIMIT_S
+        while True:
+            os.write(self._master, CTRL_C)
+            pause = time.monotonic() + 3
+            while time.monotonic() < pause:
+                if not self._read():
+                    return self.end()
+            assert time.monotonic() < deadline, f"Ctrl-C does not end it:\n{self._text()}"
 
     def end(self) -> Ended:
         """Wait for its end; both streams are in `out`."""

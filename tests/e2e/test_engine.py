@@ -1,4 +1,4 @@
-"""The engine on a fleet in which something is wrong somewhere: locks, passwords, nodes that cannot be reached. Each with its twin."""
+"""The engine on a fleet where something is wrong somewhere: locks, passwords, nodes out of reach. Each with its twin."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def fault(lab: Lab, node: str, name: str) -> None:
 
 def hold_lock(lab: Lab, node: str, age: str) -> None:
     """As another admin's run would."""
-    text = f"mkdir {LOCK} && echo 20260101T000000Z-0badcafe >{LOCK}/run && echo eve@elsewhere >{LOCK}/who && touch -d '{age}' {LOCK}"
+    text = f"mkdir {LOCK} && cd {LOCK} && echo 20260101T000000Z-0badcafe >run && echo eve@elsewhere >who && touch -d '{age}' ."
     assert lab.exec(node, ["sh", "-c", text]).ok
 
 
@@ -82,6 +82,20 @@ def test_a_second_apply_is_one_exec_per_node_and_no_operation(ready: Lab) -> Non
     assert {n: ready.exec_count(n) - execs[n] for n in ready.nodes} == dict.fromkeys(ready.nodes, 1)
     assert {n: (dump(ready, n), ctimes(ready, n), fleet.writes(ready, n)) for n in ready.nodes} == state
     assert [line.partition(":")[0] for line in done.err.splitlines() if " ok" in line] == ["connect", "read"]
+
+
+def test_what_y_alone_leaves_out_is_left_and_is_no_failed_write(ready: Lab) -> None:
+    for name in ("env-edited", "qos-wiped"):
+        fault(ready, "spark02", name)
+    done = fleet.tool("apply", "-i", fleet.spec(ready), "-y", "-o", "json")
+    assert done.rc == 1, done.all
+    assert fleet.bad(done) == {("spark02", "QOS_PFC_MASK")}
+    fn = ready.state("spark02").functions[A]
+    assert (fn.trust, fn.pfc[3]) == ("dscp", 0)
+    assert "NCCL_IB_TC=104" in (ready.read_file("spark02", "/etc/nccl.conf") or "")
+    done = fleet.apply(ready, "-o", "json")
+    assert done.rc == 0, done.all
+    assert ready.state("spark02").functions[A].pfc[3] == 1
 
 
 def test_a_node_locked_by_another_run_is_left_alone_and_the_others_are_set(ready: Lab) -> None:

@@ -76,6 +76,9 @@ class FakeLab:
     def link(self, name: str, interface: str, up: bool) -> None:
         self.done.append(("link", interface, up))
 
+    def unplug(self, name: str, interface: str) -> None:
+        self.done.append(("unplug", interface))
+
     def forward(self, name: str, mode: str) -> None:
         self.done.append(("forward", mode))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -173,5 +174,5 @@ def test_plain_netplan_passes_the_filter_unchanged(tmp_path: Path) -> None:
     (tmp_path / "42-gone.yaml").symlink_to(tmp_path / "nowhere")
     out = _run("link.netplan", "/etc/netplan/", f"{tmp_path}/")
     got = file_texts(Snapshot("x", {"p": Captured(0, out)}), "p")
-    assert got == {f"{tmp_path}/40-cx7.yaml": FileText(f"{tmp_path}/40-cx7.yaml", text, 0o644), f"{tmp_path}/41-masked.yaml":
+    assert got == {f"{tmp_path}/40-cx7.yaml": FileText(f"{tmp_path}/40-cx7.yaml", text, 0o644, os.geteuid()), f"{tmp_path}/41-masked.yaml":
                    FileText(f"{tmp_path}/41-masked.yaml", "", 0)}

@@ -95,9 +95,25 @@ def test_processes() -> None:
 
 
 def test_units() -> None:
-    out = ("fabrictool-qos-e0.service is-enabled enabled\nx.service wanted-by /etc/systemd/system/multi-user.target.wants\n"
-           "fabrictool-qos-e1.ser")
+    out = ("systemctl says systemd 255 (255.4)\nfabrictool-qos-e0.service is-enabled enabled\n"
+           "x.service wanted-by /etc/systemd/system/multi-user.target.wants\n# end of units\n")
     assert owners.units(Captured(0, out)) == {"fabrictool-qos-e0.service": "enabled", "x.service": "wanted"}
+    for end in range(len(out)):  # a rival unit that was cut off would look like one that nothing starts
+        got = owners.units(Captured(0, out[:end]))
+        assert isinstance(got, Unreadable)
+        assert got.reason is Reason.CUT
+
+
+@pytest.mark.parametrize(("said", "reason"), [
+    ("sh: 1: systemctl: not found", Reason.TOOL_MISSING), ("", Reason.FAILED), ("Traceback (most recent call last):", Reason.FAILED)])
+def test_without_systemctl_nothing_is_known_of_units(said: str, reason: Reason) -> None:
+    wants = "x.service wanted-by /etc/systemd/system/multi-user.target.wants\n# end of units\n"
+    got = owners.units(Captured(0, f"systemctl says {said}\n{wants}"))
+    assert isinstance(got, Unreadable)
+    assert got.reason is reason
+    cut = owners.units(Captured(0, wants))
+    assert isinstance(cut, Unreadable)
+    assert cut.reason is Reason.CUT
 
 
 @settings(max_examples=300, deadline=None)
@@ -145,7 +161,7 @@ def test_the_units_section_on_a_tree(sh: str, tmp_path: Path) -> None:
     (units / "multi-user.target.wants").mkdir(parents=True)
     (units / "fabrictool-qos-e0.service").write_text("")
     (units / "multi-user.target.wants" / "x.service").symlink_to("/nowhere")
-    (tmp_path / "systemctl").write_text("#!/bin/sh\necho enabled\n")
+    (tmp_path / "systemctl").write_text('#!/bin/sh\n[ "$1" = --version ] && echo "systemd 252 (252.39)" || echo enabled\n')
     (tmp_path / "systemctl").chmod(0o755)
     got = run(UNITS.replace("/etc/systemd/system", str(units)), tmp_path, sh=sh)
     assert owners.units(Captured(0, got.stdout)) == {"fabrictool-qos-e0.service": "enabled", "x.service": "wanted"}

@@ -15,8 +15,8 @@ from fabrictool.model import Code, Reason, Run, Status, Unreadable, Value, Write
 from fabrictool.qos.keep import SCRIPT
 from fabrictool.qos.persist import device_unit, persistence, script_text, words
 from fabrictool.snapshot.model import FileText
-from tests.qos.device import DEFAULT_MAP, Device
-from tests.qos.nodes import A, at, one, one_port, persisted
+from tests.qos.device import DEFAULT_MAP, Device, configured
+from tests.qos.nodes import A, at, judged, node, one, one_port, persisted
 
 QOS = one_port().fabric.qos
 assert QOS is not None
@@ -96,6 +96,19 @@ def test_only_what_differs_is_written() -> None:
     torn = FileText(SCRIPT, script_text()[:100])
     assert at(one(want, files={**files, SCRIPT: Value(torn)}), "persist.script").steps == (
         WriteFile(SCRIPT, script_text(), torn.sha256, 0o755),)
+
+
+@pytest.mark.parametrize("state", ["", "Traceback (most recent call last):", "sh: 1: systemctl: not found"])
+def test_a_state_that_systemctl_does_not_know_is_no_verdict(state: str) -> None:
+    want = one_port()
+    files, units = persisted(want, A)
+    unit = next(iter(units))
+    found = at(judged(want, node(want, {A: configured()}, files=files, units={unit: state})), "persist")
+    assert (found.status, found.steps) == (Status.UNKNOWN, ())
+    disabled = at(judged(want, node(want, {A: configured()}, files=files, units={unit: "disabled"})), "persist")
+    assert disabled.status is Status.FAIL
+    assert disabled.steps
+    assert at(judged(want, node(want, {A: configured()}, files=files, units=units)), "persist").status is Status.PASS
 
 
 def test_unreadable_files_are_no_absence() -> None:

@@ -53,6 +53,18 @@ def test_without_any_reader_nothing_is_known_and_nothing_written(got: Captured, 
     assert at(findings, "pause").status is Status.PASS
 
 
+def test_2017_tool_is_not_told_what_it_cannot_set() -> None:
+    """What dcb reads differs, but this release of the writer has no option for it: no step, and the remedy says so."""
+    device = configured(app={}, os_controlled=False, pfc=[0] * 8)
+    findings = one(device=device, changed={f"qos.mlnx_qos[{A}]": Captured(0, device.mlnx_qos("2017"))})
+    for path in ("dcbx", "trust", "map.26"):
+        found = at(findings, path)
+        assert (found.status, found.steps) == (Status.FAIL, ())
+        assert "newer mlnx_qos" in found.remedy
+    assert at(findings, "pfc").steps
+    assert all(at(one(device=device), path).steps for path in ("dcbx", "trust", "map.26", "pfc"))
+
+
 def test_2017_tool_without_dcb_knows_pfc_and_not_trust() -> None:
     alone = {f"qos.dcb[{A}]": Captured(127, "", "dcb: not found"), f"qos.mlnx_qos[{A}]": Captured(0, configured().mlnx_qos("2017"))}
     findings = one(changed=alone)

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from fabrictool.model import Code, Reason, Status, SubjectKind, Unreadable
-from tests.qos.device import Device
-from tests.qos.nodes import A, at, one, writer
+from tests.qos.device import Device, configured
+from tests.qos.nodes import A, B, at, judged, node, one, writer
+from tests.specs import node_spec
 
 
 @pytest.mark.parametrize("seen", [{"daemons": ("lldpad",)}, {"device": Device(lldpad=True)}])
@@ -70,3 +71,23 @@ def test_an_operators_daemon_stops_trust_and_pfc() -> None:
     assert not at(findings, "trust").steps
     assert not at(findings, "pfc").steps
     assert at(findings, "pause").steps
+
+
+def test_who_sets_trust_has_the_map_too() -> None:
+    """The first DSCP entry flips trust to dscp: setting the map would set trust behind the other owner's back."""
+    other = writer(f"ExecStart=/usr/bin/mlnx_qos -i {A} --trust pcp", A, ("trust", "pcp"))
+    findings = one(device=configured(app={}), writers=(other,))
+    assert [bool(at(findings, p).steps) for p in ("trust", "map.26")] == [False, False]
+    assert [bool(at(one(device=configured(app={})), p).steps) for p in ("trust", "map.26")] == [True, True]
+
+
+def test_who_sets_one_function_of_a_cage_sets_its_twin() -> None:
+    """They may share the registers. A function of another cage is free."""
+    other = writer(f"ExecStart=/usr/bin/mlnx_qos -i {A} --trust pcp", A, ("trust", "pcp"))
+    devices = {A: configured(app={}), B: configured(app={})}
+    for same_port in (True, False):
+        want = node_spec() if same_port else node_spec(ports={
+            "p0": {"functions": [{"rail": "a", "interface": A}]}, "p1": {"functions": [{"rail": "b", "interface": B}]}})
+        findings = judged(want, node(want, devices, writers=(other,)))
+        steps = {f.subject.function: bool(f.steps) for f in findings if f.path == "qos.trust"}
+        assert steps == {A: False, B: not same_port}

@@ -10,7 +10,7 @@ import pytest
 
 from fabrictool.model import Reason, Unreadable, Value
 from fabrictool.snapshot import Section, Snapshot, collector, frame
-from tests.snapshot.shells import AS_NOBODY, as_root, collect, every_shell, tool_folder
+from tests.snapshot.shells import AS_NOBODY, PATH, as_root, collect, every_shell, raw, tool_folder
 
 BASE = ("sh", "cat", "head", "sleep", "id", "sed", "tr", "printf", "true", "echo", "ls", "setsid", "cksum")
 SECTIONS = [Section("a", "printf 'one\\377\\n'; echo two >&2; exit 7"), Section("slow", "sleep 30; echo x", timeout_s=1),
@@ -123,7 +123,7 @@ def test_sudo_that_asks_or_allows_too_little_is_denied(rule: str) -> None:
 @as_root
 def test_session_is_found_behind_sudo() -> None:
     """The whole collector under sudo, as with a sudo password: sudo has dropped SSH_CONNECTION."""
-    program = collector.script([Section("a", "id -u")])
+    program = collector.script([Section("a", "id -u"), Section("ssh", 'echo "$SSH_CONNECTION"')])
     inner = ("mount -t tmpfs -o mode=755 none /etc/sudoers.d && echo 'nobody ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/t"
              f" && chmod 440 /etc/sudoers.d/t && export SSH_CONNECTION='192.0.2.1 1 192.0.2.2 22'"
              f" && exec {' '.join(AS_NOBODY)} sudo -n sh -s")
@@ -132,4 +132,58 @@ def test_session_is_found_behind_sudo() -> None:
     if snap.error:
         pytest.skip(f"sudo does not work here: {done.stderr.decode()[-200:]}")
     assert snap.text("a") == Value("0\n")
+    assert snap.text("ssh") == Value("192.0.2.1 1 192.0.2.2 22\n")
     assert snap.ssh == "192.0.2.1 1 192.0.2.2 22"
+
+
+SHORT = ("${limit:+9}", "${limit:+1}")  # the time limit of the first question to sudo, s
+
+
+def _as_user_with_sudo(tmp_path: Path, text: str) -> Snapshot:
+    for folder in [tmp_path, *tmp_path.parents]:
+        if str(folder).count("/") > 1:
+            folder.chmod(folder.stat().st_mode | 0o755)
+    tools = tool_folder(tmp_path / "bin", *BASE, "timeout", "gzip", "base64")
+    tools.chmod(0o755)
+    (tools / "sudo").write_text(f"#!/bin/sh\n{text}\n")
+    (tools / "sudo").chmod(0o755)
+    program = collector.script([Section("who", "id -u", root=True), Section("plain", "id -u")]).replace(*SHORT)
+    assert program.count(PATH) == 2
+    return frame.parse("n1", raw(("sh",), program.replace(PATH, str(tools)), as_user=AS_NOBODY), "")
+
+
+@as_root
+def test_a_sudo_that_does_not_answer_has_not_refused(tmp_path: Path) -> None:
+    """With /etc/hosts a FIFO every sudo hangs: "needs root: run with -K" would not have helped."""
+    snap = _as_user_with_sudo(tmp_path, "exec sleep 60")
+    got = snap.text("who")
+    assert isinstance(got, Unreadable)
+    assert got.reason is Reason.TIMEOUT
+    assert "sudo -n" in got.why
+    assert "/etc/hosts" in got.why
+    assert snap.text("plain") == Value("65534\n")
+
+
+@as_root
+@pytest.mark.parametrize(("text", "reason"), [("exit 1", Reason.NEEDS_ROOT), ('shift; exec "$@"', None)])
+def test_the_twins_a_sudo_that_refuses_and_one_that_works(text: str, reason: Reason | None, tmp_path: Path) -> None:
+    got = _as_user_with_sudo(tmp_path, text).text("who")
+    assert got == Value("65534\n") if reason is None else isinstance(got, Unreadable) and got.reason is reason
+
+
+@as_root
+def test_the_real_sudo_with_a_fifo_for_hosts(tmp_path: Path) -> None:
+    fifo = tmp_path / "hosts"
+    subprocess.run(["mkfifo", "-m", "644", str(fifo)], check=True)
+    inner = f"mount --bind {fifo} /etc/hosts || exit 77; exec {' '.join(AS_NOBODY)} sh -s"
+    program = collector.script([Section("who", "id -u", root=True)]).replace(*SHORT)
+    done = subprocess.run(["unshare", "-m", "-p", "-f", "--kill-child", "--mount-proc", "sh", "-c", inner], input=program.encode(),
+                          capture_output=True, check=False, timeout=60)
+    snap = frame.parse("n1", done.stdout, "")
+    if snap.error:
+        pytest.skip(f"no private mounts here: {done.stderr.decode()[-200:]}")
+    if snap.sections["who"].denied:
+        pytest.skip("this sudo does not read /etc/hosts")
+    got = snap.text("who")
+    assert isinstance(got, Unreadable)
+    assert got.reason is Reason.TIMEOUT

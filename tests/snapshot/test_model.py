@@ -37,9 +37,9 @@ def test_files_come_back_byte_for_byte(shell: tuple[str, ...], tmp_path: Path) -
     assert not isinstance(seen, Unreadable)
     for name, data in texts.items():
         path = str(tmp_path / name)
-        assert seen[path] == Value(FileText(path, data.decode("utf-8", "surrogateescape"), 0o640))
+        assert seen[path] == Value(FileText(path, data.decode("utf-8", "surrogateescape"), 0o640, os.geteuid()))
     assert isinstance(seen[str(tmp_path / "dangling")], Absent)
-    assert seen[str(tmp_path / "link")] == Value(FileText(str(tmp_path / "link"), "one\ntwo\n", 0o640))
+    assert seen[str(tmp_path / "link")] == Value(FileText(str(tmp_path / "link"), "one\ntwo\n", 0o640, os.geteuid()))
     assert set(seen) == {str(tmp_path / n) for n in [*texts, "dangling", "link"]}
     assert got.file("f", f"{tmp_path}/nothing") == Absent(f"{tmp_path}/nothing")
 

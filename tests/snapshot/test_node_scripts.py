@@ -15,7 +15,6 @@ from tests.snapshot.shells import SHELLS
 SCRIPTS = sorted(Path(str(fabrictool.node.__file__)).parent.glob("*.sh"))
 
 
-@pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda p: p.name)
 def test_shellcheck(path: Path) -> None:
     done = subprocess.run(["shellcheck", "-s", "sh", "-S", "warning", str(path)], capture_output=True, text=True, check=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_interface
@@ -187,6 +188,18 @@ def adopt(root: Path, node: Node) -> None:
         seen = _ecn(root, f)
         if seen is not None:
             f.ecn = seen
+
+
+def forget(shared: Path, function: Function) -> None:
+    """Take a function's entries away: it is gone from PCI. The RDMA class shows it no longer at once; names that a running node has
+    looked up before may linger in its /sys until the next boot, but no listing has them."""
+    root = shared / "sys"
+    with open(shared / "sysfs.lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for link in (f"class/infiniband/{function.rdma}", f"bus/pci/devices/{function.bus}", f"bus/pci/drivers/mlx5_core/{function.bus}"):
+            (root / link).unlink(missing_ok=True)
+        for folder in (f"devices/lab/{function.bus}", f"devices/virtual/net/{function.interface}"):
+            shutil.rmtree(root / folder, ignore_errors=True)
 
 
 def refresh(shared: Path, links: Callable[[], Mapping[str, Link]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 
@@ -19,6 +20,7 @@ WHOLE: Mapping[str, tuple[int, int]] = {  # NCCL's own limits (env documentation
 }
 LONG_TIMEOUT = 22  # 4.096 us * 2^22 = 17 s for each retry: longer hides a hang
 NCCL_LINE = 1023  # characters of a value that NCCL's file parser keeps
+UNIT_CHARACTERS = 245  # a file name has 255 bytes (NAME_MAX), and a folder NAME.service.d is made of it
 OWN_ADDRESS = ("VLLM_HOST_IP", "SGLANG_HOST_IP", "HOST_IP")
 REACHED = (*OWN_ADDRESS, "MASTER_ADDR", "VLLM_NIXL_SIDE_CHANNEL_HOST")
 RDMA_TLS = ("rc", "ud", "dc", "ib", "gga", "srd", "all")
@@ -130,6 +132,20 @@ def needs_bootstrap(v: View) -> Iterator[Problem]:
                       "NCCL and Gloo then choose an interface by themselves", "add `bootstrap: INTERFACE` to the group")
 
 
+def units(v: View) -> Iterator[Problem]:
+    """systemd units that cannot be: their names become folders, NAME.d."""
+    for field, words in (("write", v.spec.env.write), ("consumers", v.spec.env.consumers)):
+        for i, word in enumerate(words):
+            kind, _, unit = word.partition(":")
+            if kind != "systemd":
+                continue
+            if len(unit) > UNIT_CHARACTERS:
+                yield error(v.at("env", field, i), f"the unit's name has {len(unit)} characters: at most {UNIT_CHARACTERS}")
+            elif not re.match(r"[A-Za-z0-9_\\*?\[]", unit):
+                yield error(v.at("env", field, i), f"{shown(unit)} is no systemd unit", "",
+                            "write `systemd:NAME` or `systemd:NAME.service`")
+
+
 def _int(value: str | int) -> int | None:
     try:
         return int(value)
@@ -141,5 +157,6 @@ SET = (("env", "set"),)
 RULES = (
     Rule(derived, SET), Rule(ranges, SET), Rule(contradictions, (*SET, ("ports", "*", "functions"), ("fabric", "cross_rail"))),
     Rule(ucx_tls, (*SET, ("ports", "*", "functions"), ("gpu",))), Rule(addresses, SET), Rule(values, (*SET, ("bootstrap",))),
+    Rule(units, (("env", "write"), ("env", "consumers"))),
     Rule(needs_bootstrap, (("env", "write"), ("bootstrap",))),
 )

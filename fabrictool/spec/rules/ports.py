@@ -17,6 +17,14 @@ NETDEV = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.][^\s/:\x00-\x1f\x7f]{0,14}")  # d
 RDMA = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")  # IB_DEVICE_NAME_MAX 64
 
 
+def functions(v: View) -> Iterator[Problem]:
+    """A port of which nothing would be looked at must not look as if all were well."""
+    for name, port in v.spec.ports.items():
+        if not port.functions:
+            yield error(v.at("ports", name, "functions"), f"port {shown(name)} has no function", "nothing of it would be judged",
+                        "add `- {rail: NAME, interface: NAME}`, or remove the port")
+
+
 def selectors(v: View) -> Iterator[Problem]:
     """A function that nothing could be bound to, or that is bound twice."""
     seen: dict[tuple[str, str], tuple[str, Mark]] = {}
@@ -142,6 +150,7 @@ def other_rdma(v: View) -> Iterator[Problem]:
 RULES = (
     Rule(device_names, (("ports", "*", "functions"), ("bootstrap",), ("protected",), ("other_rdma",))),
     Rule(section_names, ()),
+    Rule(functions, (("ports", "*", "functions"),)),
     Rule(selectors, (("ports", "*", "functions"),)),
     Rule(rails, (("ports", "*", "functions"), ("fabric", "rails"))),
     Rule(switches, (("ports", "*", "switch"), ("switches",))),

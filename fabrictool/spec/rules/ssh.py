@@ -10,6 +10,7 @@ from fabrictool.spec.rules.view import Rule, View
 from fabrictool.spec.schema import Sudo
 
 USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\-]*\$?")
+LONGEST = 255  # characters of a host name (RFC 1035: 255 octets); no user name is longer
 HOST = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]*")
 HOP = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.\\-]*@)?"  # user@
                  r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*(?::[0-9]{1,5})?|[0-9A-Fa-f]*(?::[0-9A-Fa-f]*){2,})")  # host, host:port, IPv6
@@ -19,15 +20,22 @@ def words(v: View) -> Iterator[Problem]:
     """Names and paths that end up in an ssh_config."""
     ssh = v.spec.ssh
     for field, value, shape in (("user", ssh.user, USER), ("host", ssh.host, HOST)):
-        if value is not None and not shape.fullmatch(value):
+        if value is None:
+            continue
+        if len(value) > LONGEST:
+            yield error(v.at("ssh", field), f"the SSH {field} has {len(value)} characters: at most {LONGEST}")
+        elif not shape.fullmatch(value):
             yield error(v.at("ssh", field), f"{shown(value)} is no SSH {field}")
     for hop in (ssh.jump or "").split(",") if ssh.jump is not None else ():
-        if not HOP.fullmatch(hop.strip()):
+        if not HOP.fullmatch(hop) or any(len(part) > LONGEST for part in hop.split("@")):
             yield error(v.at("ssh", "jump"), f"{shown(hop)} is no jump host", "",
-                        "write `bastion`, `user@bastion:22`, or several with commas")
+                        "write `bastion`, `user@bastion:22`, or several with commas and no blanks")
     for field, path in (("key", ssh.key), ("known_hosts", ssh.known_hosts), ("config", ssh.config)):
         if path is not None and (not path or any(not c.isprintable() for c in path)):
             yield error(v.at("ssh", field), f"{shown(path)} is no path")
+        elif path is not None and (path.startswith("-") or (field == "key" and re.search(r"\s", path))):
+            yield error(v.at("ssh", field), f"{shown(path)}: a path that begins with a dash or holds blanks",
+                        "an ssh_config or a command line would read it as something else", "name it otherwise, such as ./FILE")
 
 
 def jump_to_itself(v: View) -> Iterator[Problem]:

@@ -1,0 +1,67 @@
+"""docs/faults.md and `lab fault --list` are the fault table; FABRICTOOL_GOLDEN=write renews the page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fabrictool.cli import run
+from fabrictool.lab.faults import FAULTS, Fault, Outcome, rows
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "faults.md"
+HEAD = """# Faults of the lab
+
+`fabrictool lab fault NODE FAULT...` makes a node of a lab misbehave as its cause in the real world would; `fabrictool lab fault --clear`
+takes all of it away. Each row says how every command ends on a node that was healthy and configured before: its exit status and the
+codes of what does not pass. `apply` stands for `apply -y --allow flap`, and for what is left after it. A test walks every row.
+
+Exit codes: [exit-codes.md](exit-codes.md); codes: [codes.md](codes.md).
+"""
+WIPED = """
+## With QoS to be written
+
+Some faults show only when something has to be written: here the QoS registers of the node were lost too (`qos-wiped`).
+"""
+
+
+def _cell(outcome: Outcome | None) -> str:
+    return "" if outcome is None else f"{outcome.exit} {' '.join(f'`{c}`' for c in outcome.codes)}".strip()
+
+
+def _table(head: tuple[str, ...], lines: Iterator[tuple[str, ...]]) -> str:
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ("---",) * len(head), *lines)) + "\n"
+
+
+def _where(f: Fault) -> str:
+    return f"{f.scope} ({', '.join(f.profiles)})" if f.profiles else str(f.scope)
+
+
+def page() -> str:
+    """The whole page, from the table alone."""
+    every = ((f"`{f.name}`", _where(f), f.summary, *(_cell(f.expect[c]) for c in ("plan", "check", "apply"))) for f in FAULTS)
+    wiped = ((f"`{f.name}`", *(_cell(f.wiped.get(c)) for c in ("plan", "apply"))) for f in FAULTS if f.wiped)
+    return (HEAD + "\n" + _table(("fault", "of (only on)", "what happens", "plan, drift", "check", "apply"), every)
+            + WIPED + "\n" + _table(("fault", "plan", "apply"), wiped))
+
+
+def test_the_page_is_the_table() -> None:
+    if os.environ.get("FABRICTOOL_GOLDEN") == "write":
+        PAGE.write_text(page(), encoding="utf-8")
+    assert page() == PAGE.read_text(encoding="utf-8"), "run the tests once with FABRICTOOL_GOLDEN=write and look at the difference"
+
+
+def test_plan_and_drift_have_one_column_because_they_are_one() -> None:
+    assert [f.name for f in FAULTS if f.expect["plan"] != f.expect["drift"]] == []
+
+
+def test_the_command_lists_the_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    assert run(["lab", "fault", "--list"]) == 0
+    shown = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines() if line.strip()]
+    table = list(rows())[1:]
+    assert len(shown) == len(table) + 1
+    for line, row in zip(shown[1:], table, strict=True):
+        assert line == " ".join(" ".join(row[:4]).split())
