@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,6 +103,12 @@ def common(*decorators: Decorator[F]) -> Decorator[F]:
     return wrap
 
 
+def program() -> str:
+    """How this program is called here: by its name where PATH finds it, else as it was typed (`.venv/bin/fabrictool`)."""
+    typed = sys.argv[0]
+    return typed if Path(typed).name == "fabrictool" and shutil.which("fabrictool") is None else "fabrictool"
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
     """What the user selected, in the words of a command line: for the next command to type."""
@@ -111,7 +119,7 @@ class Selection:
 
     def line(self, command: str, *more: str) -> str:
         """`fabrictool COMMAND -i ... -l ...`, quoted for a shell."""
-        words = ["fabrictool", command, "-i", os.fspath(self.inventory)]
+        words = [program(), command, "-i", os.fspath(self.inventory)]
         words += ["-l", self.limit] if self.limit else []
         words += ["-K"] if self.ask_sudo and command in ("apply", "plan", "drift", "check", "snapshot") else []
         return shlex.join([*words, *more])

@@ -21,6 +21,8 @@ def next_line(report: Report, mode: Mode, selection: Selection, offline: bool = 
         flaps = any(f.risk is Risk.FLAP for f in settable)
         line = selection.line("apply")
         return f"{line}    # asks first; some steps take a link down for a moment" if flaps else f"{line}    # asks first"
+    if settable and mode is Mode.APPLY and all(f.risk is Risk.FLAP for f in settable):
+        return f"{selection.line('apply', '--allow', 'flap')}    # {len(settable)} left out: they take a link down for a moment"
     if settable and mode is Mode.CHECK:
         return selection.line("plan")
     if any(f.code is Code.NEEDS_ROOT for f in unknown) and not selection.ask_sudo:

@@ -80,7 +80,7 @@ def _drift(about: About, target: Target, now: Value[FileText] | Absent, wished: 
         have = now.what if "link" in now.what else f"no {target.path}"
     elif text == need:
         have, wants = f"mode {mode:04o}", f"mode {MODE:04o}"
-    why = "the file sets something else than the spec"
+    why = "there is no such file" if isinstance(now, Absent) else "the file sets something else than the spec"
     if "\r\n" in text:
         why = "it has Windows line ends, and NCCL before 2.26.5 takes the CR as part of each value"
     fixed = pinned(now)

@@ -11,6 +11,7 @@ from fabrictool.link.running import blocked
 from fabrictool.model import Absent, Code, Finding, Observed, Reason, Risk, Run, Status, Step, Unreadable, Value, WriteFile
 from fabrictool.ports import BoundFunction, Netdev
 from fabrictool.room import About
+from fabrictool.snapshot.whole import pinned
 from fabrictool.spec import NodeSpec
 
 ASPECT = "persisted"
@@ -66,6 +67,8 @@ def _netplan_steps(c: Claim, n: Netdev, mtu: int, got: Link) -> Observed[tuple[S
         return text
     path = dropin_path(n)
     old = got.netplan.own.get(path)
+    if old is not None and (fixed := pinned(Value(old))):
+        return Unreadable(Reason.BLOCKED, fixed)
     generate = ("netplan", "generate")
     return Value((WriteFile(path, text.value, old.sha256 if old else "", _MODE), Run(generate, undo=generate)))
 

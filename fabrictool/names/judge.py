@@ -163,7 +163,7 @@ def _hosts(node: Subject, want: NodeSpec, got: State, wrong: tuple[Wrong, ...]) 
     if isinstance(file, Unreadable):
         yield about.unknown(file, f"{HOSTS} readable")
     elif not fix:
-        yield about.ok(f"{HOSTS}: nothing to set")
+        yield about.ok(f"{HOSTS}: nothing to set for what was compared")
     else:
         now = file.value.text if isinstance(file, Value) else ""
         need = hosts.edited(now or EMPTY_HOSTS, fix)

@@ -17,7 +17,7 @@ from fabrictool.qos.read import read
 from fabrictool.snapshot import Captured, Snapshot, files
 from fabrictool.snapshot.model import FileText
 from tests.env.sample import CONF, Spark, stream
-from tests.link.sample import NETPLAN, Host, keyfile
+from tests.link.sample import NETPLAN, OWN, Host, kept, keyfile, netplan
 from tests.link.test_running import judged as linked
 from tests.link.test_running import one as at_interface
 from tests.names.sample import HOSTS, Named
@@ -71,18 +71,17 @@ def failed(captured: Captured, path: str) -> Captured:
 def test_the_verdict_on_a_node_with_a_fifo_is_unknown() -> None:
     host = Host()
     host.sections["link.netplan"] = failed(host.sections["link.netplan"], "/etc/netplan/90-more.yaml")
-    for path in ("link.owner", "link.mtu_persisted"):
-        f = at_interface(linked(host), path)
-        assert (f.status, f.steps) == (Status.UNKNOWN, ())
+    f = at_interface(linked(host), "link.mtu_persisted")
+    assert (f.status, f.steps) == (Status.UNKNOWN, ())
     assert "/etc/netplan/90-more.yaml" in f.why
     profiles = Host()
     profiles.netplan = None
     profiles.profiles = {"/etc/NetworkManager/system-connections/fab-a.nmconnection": keyfile(mtu=9000)}
     profiles.nm = {A: "connected:fab-a"}
     profiles.tables()
-    assert at_interface(linked(profiles), "link.owner").status is Status.PASS
+    assert at_interface(linked(profiles), "link.mtu_persisted").status is Status.PASS
     profiles.sections["link.nm_profiles"] = failed(profiles.sections["link.nm_profiles"], "/etc/NetworkManager/system-connections/z")
-    assert at_interface(linked(profiles), "link.owner").status is Status.UNKNOWN
+    assert at_interface(linked(profiles), "link.mtu_persisted").status is Status.UNKNOWN
     twin = linked(Host())
     assert [at_interface(twin, p).status for p in ("link.owner", "link.mtu_persisted")] == [Status.PASS] * 2
     assert NETPLAN in at_interface(twin, "link.owner").got
@@ -183,6 +182,15 @@ def test_other_bind_mounted_targets_get_no_steps_either() -> None:
     script = at(one(files=found, units=units), "persist.script")
     assert (script.status, script.steps) == (Status.FAIL, ())
     assert "bind-mounted" in script.remedy
+    host = Host()
+    host.netplan = {NETPLAN: netplan(a=kept(A, 1500)), OWN: "network: {version: 2}\n"}
+    host.tables()
+    f = at_interface(linked(host), "link.mtu_persisted")
+    assert (f.status, len(f.steps)) == (Status.FAIL, 2)
+    host.sections["link.netplan_own"] = Captured(0, mounted(host.sections["link.netplan_own"].out, OWN))
+    f = at_interface(linked(host), "link.mtu_persisted")
+    assert (f.status, f.steps) == (Status.FAIL, ())
+    assert "bind-mounted" in f.why
 
 
 @every_shell

@@ -55,6 +55,13 @@ def test_what_is_wrong_is_set_and_then_right(hosts: str | None) -> None:
     assert bad(named.applied().judge()) == []
 
 
+def test_a_loopback_address_of_the_other_family_beside_the_right_one_is_wrong() -> None:
+    """getaddrinfo may hand out ::1 first. Any other address of the other family does not matter."""
+    found = Named(hosts=HOSTS + "::1 spark01\n").judge()
+    assert [(f.path, f.code) for f in found if f.status is Status.FAIL] == [("names.hosts", Code.NAME_LOOPBACK)]
+    assert bad(Named(hosts=HOSTS + "fd00::1 spark01\n").judge()) == []
+
+
 def test_dns_that_is_right_needs_no_line() -> None:
     named = Named(hosts="127.0.0.1 localhost\n", resolved=answers(HOSTS))
     assert bad(named.judge()) == []

@@ -123,6 +123,27 @@ def links_flapped_once(case: Case, before: Iterable[Finding], flaps: Mapping[str
         assert fn.flaps - flaps[fn.interface] == want, f"{fn.interface}: {fn.flaps - flaps[fn.interface]} flaps, not {want}"
 
 
+def what_is_in_use_stays_up(case: Case, qps: Mapping[str, int], registers: Mapping[str, object], flaps: Mapping[str, int]) -> None:
+    """No flap, and no other MTU, on a function with queue pairs up or with the SSH session on it; nor on one that shares its cage."""
+    server = case.sim.ssh.split()[2]
+    functions = case.sim.state.functions.values()
+    for used in functions:
+        if used.rdma in qps or any(a.split("/")[0] == server for a in case.sim.nics[used.interface].addresses):
+            for f in functions:
+                if (f.port, f.sys_image_guid) == (used.port, used.sys_image_guid):
+                    assert f.flaps == flaps[f.interface], f"{f.interface} flapped in use"
+                    assert case.sim.nics[f.interface].mtu == registers[f"mtu {f.interface}"], f"{f.interface}: MTU set in use"
+
+
+def what_twins_share_is_set_once(case: Case) -> None:
+    """After one function of a cage was set, its twin is looked at again before it is told the same."""
+    if case.sim.state.twins_share:
+        port = {f.interface: (f.port, f.sys_image_guid) for f in case.sim.state.functions.values()}
+        told = [(port[s.argv[2]], s.argv[3:]) for s in case.sim.ran if s.argv[0] in ("mlnx_qos", "ethtool") and s.argv[2] in port]
+        twice = {t for t in told if told.count(t) > 1}
+        assert not twice, f"told both functions of a cage: {twice}"
+
+
 def nothing_to_do_is_nothing_done(host: Host, managed: bool) -> None:
     """A second apply: one read of the node, no command."""
     sim = host.sim

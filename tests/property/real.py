@@ -11,7 +11,6 @@ import yaml
 
 from fabrictool.lab import profiles
 from fabrictool.lab.handle import Lab
-from fabrictool.lab.nodeside import driver
 from fabrictool.lab.nodeside.state import Function
 from fabrictool.lab.plan import node_plan
 from tests.property.cases import ERAS, bare, draw_files, draw_hosts, draw_ports
@@ -111,8 +110,9 @@ def place(lab: Lab, name: str, sim: Sim) -> None:
     assert done.ok, done.err
     with lab.edit_state(name) as state:
         state.tools = dict(sim.state.tools)
-    assert [f.pfc for f in lab.state(name).functions.values()] == [f.pfc for f in sim.state.functions.values()]
-    assert all(driver.sharers(sim.state, f) for f in sim.state.functions.values())
+    placed = lab.state(name).functions
+    assert {i: (f.pfc, f.trust, f.ecn) for i, f in placed.items()} == {
+        i: (f.pfc, f.trust, f.ecn) for i, f in sim.state.functions.items()}
 
 
 def outside(lab: Lab, name: str) -> dict[str, object]:

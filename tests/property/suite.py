@@ -21,7 +21,7 @@ def check(c: Case, managed: bool, peer: Path) -> Counter[str]:
     sim, seen = c.sim, Counter[str]()
     with connected(with_peer(c, peer)) as host:
         before = judged(host)
-        registers, files, flaps = sim.registers(), sim.root.everything(), sim.flaps()
+        registers, files, flaps, qps = sim.registers(), sim.root.everything(), sim.flaps(), dict(sim.state.qps)
         assert apply(host, managed), f"a write did not read back: {host.said[-3:]}"
         after = judged(host)
         laws.nothing_settable_is_left(before, after)
@@ -30,6 +30,8 @@ def check(c: Case, managed: bool, peer: Path) -> Counter[str]:
         laws.foreign_things_are_untouched(c, registers, sim.registers(), files, flaps)
         laws.nothing_was_written_blindly(host, before)
         laws.links_flapped_once(c, before, flaps)
+        laws.what_is_in_use_stays_up(c, qps, registers, flaps)
+        laws.what_twins_share_is_set_once(c)
         done = list(session(host).done)  # type: ignore[arg-type]
         laws.nothing_to_do_is_nothing_done(host, managed)
         session(host).done = done  # type: ignore[arg-type]

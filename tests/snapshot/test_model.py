@@ -130,6 +130,13 @@ def test_a_section_that_did_not_reach_its_end_is_unreadable() -> None:
     assert snap(s=Captured(0, "/sys/a:1\n")).sysfs("s") == {"/sys/a": "1"}
 
 
+def test_output_beyond_the_size_limit_is_unreadable() -> None:
+    got = Snapshot("n1", {"tool": Captured(0, "all of it\n", cut=True)}).text("tool")
+    assert isinstance(got, Unreadable)
+    assert got.reason is Reason.CUT
+    assert Snapshot("n1", {"tool": Captured(0, "all of it\n")}).text("tool") == Value("all of it\n")
+
+
 def test_merged() -> None:
     old = Snapshot("n1", {"a": Captured(0, "1"), "b[x]": Captured(0, "1"), "b[y]": Captured(0, "1"), "c": Captured(0, "1")}, taken="T1")
     new = Snapshot("n1", {"a": Captured(0, "2"), "b[x]": Captured(0, "2")}, taken="T2")

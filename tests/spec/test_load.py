@@ -115,8 +115,8 @@ def test_aliases_cannot_multiply_without_end() -> None:
 
 @pytest.mark.parametrize("opening", ["[", "{a: ", "- "])
 def test_depth_is_limited(opening: str) -> None:
-    (said,) = [p for p in problems_of(opening * 5000) if "levels deep" in p]
-    assert "do: look for a [ or { that is not closed" in said
+    (said,) = [p for p in compose(opening * 5000, "f.yaml")[1] if "levels deep" in p.what]
+    assert said.do.startswith("look for a [ or { that is not closed")
 
 
 def test_many_unquoted_ranges_end(tmp_path: Path) -> None:

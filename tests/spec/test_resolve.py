@@ -101,7 +101,7 @@ def test_a_later_override_of_the_same_node_wins(tmp_path: Path) -> None:
     ("mtu: 9000", "mtu: ¦big", '"mtu" has to be a whole number, not "big"'),
     ("mtu: 9000", "mtu: ¦70000", '"mtu" has to be at most 65535, not "70000"'),
     ("trust: dscp", "trust: ¦both", '"trust" has to be dscp or pcp, not "both"'),
-    ("{26: 3}", "{¦64: 3}", "has to be at most 63"),
+    ("{26: 3}", "{¦64: 3}", "64 is no DSCP: 0..63"),
     ("{26: 3}", "{26: ¦8}", "has to be at most 7"),
     ("keeps_dscp: true", "keeps_dscp: ¦[]", "has to be"),
     ("rate_gbit: 200", "rate_gbit: ¦200G", '"rate_gbit" has to be a whole number'),

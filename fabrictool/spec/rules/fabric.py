@@ -65,7 +65,8 @@ def mtu_fits_switch(v: View) -> Iterator[Problem]:
         at = v.at("switches", name, "mtu")
         if switch.mtu < need:
             yield error(at, f"switch {name} takes {switch.mtu}, the fabric needs {need}", f"fabric.mtu is {mtu}; {how}",
-                        f"raise the switch to at least {need + (VLAN if frame else 0)}, or lower fabric.mtu")
+                        f"raise the switch to at least {need + (VLAN if frame else 0)}"
+                        f"{f' (with {VLAN} for a VLAN tag)' if frame else ''}, or lower fabric.mtu")
         elif frame and switch.mtu < need + VLAN:
             yield warning(at, f"switch {name} takes {switch.mtu}: no room for a VLAN tag at the fabric's MTU {mtu}",
                           f"{how}; a tagged frame needs {VLAN} more",
