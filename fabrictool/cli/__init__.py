@@ -157,8 +157,8 @@ def run(argv: Sequence[str]) -> int:
         return Exit.USAGE
     except (click.Abort, KeyboardInterrupt) as error:
         if isinstance(error.__cause__ or error.__context__, EOFError):  # click.confirm raises `from None`
-            complain("\nfabrictool: there is nobody to ask: stdin is closed; nothing was changed. Say -y (and --allow flap for steps that take\n"
-                     "  a link down), or run it on a terminal.")
+            complain("\nfabrictool: there is nobody to ask: stdin is closed; nothing was changed.\n"
+                     "  Say -y (and --allow flap for steps that take a link down), or run it on a terminal.")
             return Exit.USAGE
         complain("fabrictool: interrupted; what was under way is unknown")
         return Exit.INTERRUPTED

@@ -37,7 +37,8 @@ def _all() -> list[tuple[str, click.Command]]:
 
 
 def _help(name: str, command: click.Command) -> str:
-    context = click.Context(command, info_name=f"fabrictool {name}", help_option_names=["-h", "--help"], terminal_width=80, max_content_width=80, color=False)
+    context = click.Context(command, info_name=f"fabrictool {name}", help_option_names=["-h", "--help"], terminal_width=80,
+                            max_content_width=80, color=False)
     return "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
 
 

@@ -43,7 +43,7 @@ MUTANTS = (
     Mutant("mtu-turned-round", "fabrictool/link/running.py", "if now == want:", "if now != want:", LINK),
     Mutant("mtu-beyond-the-device", "fabrictool/link/running.py", "0 < high.value < want:", "0 < high.value < 0:", LINK),
     Mutant("mtu-kept-by-a-name", "fabrictool/link/persisted.py", "if kept == Value(mtu) and c.reliable and not loose:",
-           "if kept == Value(mtu) and not loose:", LINK),
+           "if kept == Value(mtu) and not loose:", ("tests/link/test_netplan.py",)),
     Mutant("mtu-not-applied-again", "fabrictool/link/persisted.py", "Run(modify, undo=undo), Run(again, undo=back)",
            "Run(modify, undo=back), Run(again, undo=again)", LINK),
     Mutant("env-drift-unseen", "fabrictool/env/judge.py", "if isinstance(now, Value) and text == need and",

@@ -80,6 +80,16 @@ def test_one_wrong_setting_is_one_finding_with_its_step(
     assert (healthy.status, healthy.steps) == (Status.PASS, ())
 
 
+def test_got_is_what_was_read_and_want_is_the_specs() -> None:
+    device = Device(app={**DEFAULT_MAP, 26: 5}, pfc=[0, 0, 0, 0, 1, 0, 0, 0], pause=(True, False), os_controlled=False)
+    findings = one(device=device)
+    assert {path: (at(findings, path).got, at(findings, path).want) for path in ("dcbx", "map.26", "pause", "pfc")} == {
+        "dcbx": ("firmware controlled", "OS controlled"), "map.26": ("DSCP 26 -> priority 5", "DSCP 26 -> priority 3"),
+        "pause": ("rx on, tx off", "rx off, tx off"), "pfc": ("4", "3")}
+    trust = at(one(device=Device()), "trust")
+    assert (trust.got, trust.want) == ("pcp", "dscp")
+
+
 def test_only_a_pfc_change_flaps() -> None:
     everything = Device(os_controlled=False, prio_tc=[0] * 8)
     assert {f.aspect for f in one(device=everything) if f.risk is Risk.FLAP} == {"pfc"}
