@@ -26,7 +26,7 @@ from tests.property.show import snapshot
 from tests.property.sim import Sim, at_home
 
 pytestmark = pytest.mark.lab
-CASES = range(7000, 7021)
+CASES = range(7000, 7020)
 NODES = ("spark01", "spark02")
 SETTABLE = "drift"
 
