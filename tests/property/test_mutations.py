@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,9 +23,10 @@ TESTS_FAILED = 1  # pytest's exit status; 2 and more: it could not run them
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A copy of what the tests need. Captures are only read."""
-    top = tmp_path_factory.mktemp("mutants")
+def tree() -> Iterator[Path]:
+    """A copy of what the tests need. Captures are only read. Not below pytest's own folder: every pytest that starts closes that to
+    other users, also while a test looks at it as one."""
+    top = Path(tempfile.mkdtemp(prefix="mutants-"))
     for name in PARTS:
         source = ROOT / name
         if source.is_dir():
@@ -38,7 +40,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def run(tree: Path, tests: tuple[str, ...]) -> tuple[int, str]:
     """Exit status and the end of the output."""
-    words = ["tests.property.suite", *tests[1:]] if tests[0] == "suite" else ["pytest", "-q", "-x", "-p", "no:xdist", *tests]
+    pytest_words = ["pytest", "-q", "-x", "-p", "no:xdist", f"--basetemp={tree / 'tmp'}", *tests]
+    words = ["tests.property.suite", *tests[1:]] if tests[0] == "suite" else pytest_words
     env = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run([sys.executable, "-m", *words], cwd=tree, env=env, capture_output=True, text=True, timeout=300, check=False)
     return done.returncode, (done.stdout + done.stderr)[-3000:]

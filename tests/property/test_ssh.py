@@ -28,7 +28,6 @@ from tests.property.sim import Sim, at_home
 pytestmark = pytest.mark.lab
 CASES = range(7000, 7020)
 NODES = ("spark01", "spark02")
-SETTABLE = "drift"
 
 
 @pytest.fixture(scope="module")
@@ -96,16 +95,17 @@ def test_apply_once_and_nothing_is_left(seed: int, pair: Lab, tmp_path: Path) ->
     bad = {k for k, f in after.items() if f["status"] in (Status.FAIL, Status.UNKNOWN)}
     old = {k for k, f in before.items() if f["status"] in (Status.FAIL, Status.UNKNOWN)}
     assert rc != 2, f"{told}\n{first.all}\n{sorted(bad)}"
-    assert rc == (0 if not bad else rc), told
+    assert (rc == 0) is not bool(bad), told
     assert bad <= old, f"{told}\nnew: {sorted(bad - old)}"
 
     moved, execs = {n: real.outside(pair, n) for n in NODES}, {n: pair.exec_count(n) for n in NODES}
     calls = {n: len(pair.commands(n)) for n in NODES}
     second = fleet.apply(pair)
-    assert second.rc == rc, f"{told}\n{second.all}"
+    # Drift in an aspect that is not known on another function is left: plan says 3 (not known), apply 1 (something is left).
+    unknown = any(f["status"] == Status.UNKNOWN for f in after.values())
+    assert second.rc == rc or (unknown and (rc, second.rc) == (3, 1)), f"{told}\n{second.all}"
     for name in NODES:
         now = real.outside(pair, name)
         assert now == moved[name], f"{told}\n{second.all}"
         assert all(not c["changed"] for c in pair.commands(name)[calls[name]:])
-        blind = any(f["status"] == Status.UNKNOWN for f in after.values())
-        assert pair.exec_count(name) - execs[name] == 1 or blind, f"{told}\n{second.all}"
+        assert pair.exec_count(name) - execs[name] == 1 or unknown, f"{told}\n{second.all}"
