@@ -1,17 +1,29 @@
-"""A check: a manual page and the rooms it composes. One file each in checks/, found by `fabrictool.catalog`."""
+"""A check: a manual page, what it needs, and who judges. One file each in checks/, found by `fabrictool.catalog`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+
+from fabrictool.model import Finding
+from fabrictool.prove import Case
 
 HEADINGS = ("What it looks at", "Why it matters", "When it fails", "How to fix", "Cost and risk")
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What a file in checks/ exports as `CHECK`. `rooms`: every finding of these rooms counts for the check."""
+    """What a file in checks/ exports as `CHECK`.
 
-    rooms: tuple[str, ...]
+    `rooms`: every finding of these rooms counts for the check. `judge`: what it says over the fleet besides, from the snapshots and from
+    what `probes` recorded; its findings' paths start with the check's name. A check with `probes` makes traffic or
+    looks into running processes, so it runs only when it is named. `unproven`: what a pass does not show.
+    """
+
+    rooms: tuple[str, ...] = ()
+    probes: tuple[str, ...] = ()
+    judge: Callable[[Case], Iterable[Finding]] | None = None
+    unproven: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

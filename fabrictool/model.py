@@ -10,6 +10,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar, Union
 
+from fabrictool.code import RESERVED, Code
+
+__all__ = [
+    "RESERVED", "Absent", "Code", "Finding", "Observed", "Reason", "Report", "Result", "Risk", "Run", "Status", "Step", "Subject",
+    "SubjectKind", "Unreadable", "Value", "WriteFile",
+]
+
 T = TypeVar("T")
 
 
@@ -121,92 +128,6 @@ class WriteFile:
 
 
 Step = Union[Run, WriteFile]
-
-
-class Code(StrEnum):
-    """AREA_WHAT, never renamed: users script against these."""
-
-    # link, ports
-    LINK_MTU_RUNNING = "LINK_MTU_RUNNING"
-    LINK_MTU_PERSISTED = "LINK_MTU_PERSISTED"
-    LINK_MTU_RANGE = "LINK_MTU_RANGE"  # the device or its parent cannot take the wanted MTU
-    LINK_TWO_OWNERS = "LINK_TWO_OWNERS"
-    LINK_NO_OWNER = "LINK_NO_OWNER"  # nothing would set the interface up after a reboot
-    LINK_OWNER_UNSUPPORTED = "LINK_OWNER_UNSUPPORTED"
-    LINK_DHCP_PROFILE = "LINK_DHCP_PROFILE"
-    LINK_DOWN = "LINK_DOWN"
-    LINK_ABSENT = "LINK_ABSENT"  # the interface or RDMA device of the spec is not on the node
-    LINK_SPEED = "LINK_SPEED"
-    LINK_BINDING = "LINK_BINDING"  # selectors of one function point at different devices
-    NIC_DEGRADED = "NIC_DEGRADED"
-    PCIE_WIDTH = "PCIE_WIDTH"
-    PATH_MTU_HOLE = "PATH_MTU_HOLE"
-    MGMT_PATH = "MGMT_PATH"
-    FABRIC_IN_USE = "FABRIC_IN_USE"
-    ARP_FLUX = "ARP_FLUX"  # two rails in one subnet and the kernel answers for both
-    # qos
-    QOS_TRUST = "QOS_TRUST"
-    QOS_DSCP_MAP = "QOS_DSCP_MAP"
-    QOS_PFC_MASK = "QOS_PFC_MASK"
-    QOS_PFC_WRONG_PRIORITY = "QOS_PFC_WRONG_PRIORITY"
-    QOS_SHARED_TC = "QOS_SHARED_TC"
-    QOS_BUFFER = "QOS_BUFFER"
-    QOS_GLOBAL_PAUSE = "QOS_GLOBAL_PAUSE"
-    QOS_NOT_PERSISTED = "QOS_NOT_PERSISTED"
-    QOS_OTHER_OWNER = "QOS_OTHER_OWNER"
-    QOS_LLDPAD = "QOS_LLDPAD"
-    QOS_FW_DCBX = "QOS_FW_DCBX"
-    QOS_READERS_DISAGREE = "QOS_READERS_DISAGREE"
-    QOS_UNSUPPORTED = "QOS_UNSUPPORTED"  # VF, SF, bond, VLAN: no DCB here
-    QOS_ECN = "QOS_ECN"
-    # rdma
-    RDMA_ABSENT = "RDMA_ABSENT"
-    RDMA_DOWN = "RDMA_DOWN"
-    RDMA_RATE = "RDMA_RATE"
-    RDMA_LINK_LAYER = "RDMA_LINK_LAYER"
-    RDMA_ACTIVE_MTU = "RDMA_ACTIVE_MTU"
-    RDMA_TCLASS_OVERRIDE = "RDMA_TCLASS_OVERRIDE"
-    RDMA_READERS_DISAGREE = "RDMA_READERS_DISAGREE"  # sysfs and `rdma link` tell different states
-    NO_ROCEV2_GID = "NO_ROCEV2_GID"
-    # env
-    GID_PINNED = "GID_PINNED"
-    GID_NOT_AUTOMATIC = "GID_NOT_AUTOMATIC"  # the consumer's NCCL is older than 2.21
-    ENV_FILE_DRIFT = "ENV_FILE_DRIFT"
-    ENV_LINT = "ENV_LINT"
-    ENV_NO_SUCH_INTERFACE = "ENV_NO_SUCH_INTERFACE"
-    ENV_RESTART_NEEDED = "ENV_RESTART_NEEDED"
-    ENV_DEBUG_LEFT_ON = "ENV_DEBUG_LEFT_ON"
-    ENV_OVERRIDE = "ENV_OVERRIDE"  # a place with precedence sets another value
-    ENV_CUDA_ARCH = "ENV_CUDA_ARCH"
-    # names
-    NAME_LOOPBACK = "NAME_LOOPBACK"
-    NAME_DIFFERS = "NAME_DIFFERS"
-    NAME_TEMPLATE = "NAME_TEMPLATE"  # a template would undo the repair at the next boot
-    NAME_MDNS = "NAME_MDNS"
-    GLOO_LOOPBACK = "GLOO_LOOPBACK"
-    # reading and reaching
-    TOOL_MISSING = "TOOL_MISSING"
-    TOOL_TIMEOUT = "TOOL_TIMEOUT"
-    NEEDS_ROOT = "NEEDS_ROOT"
-    UNREADABLE = "UNREADABLE"
-    NO_EVIDENCE = "NO_EVIDENCE"  # a judge said nothing at all
-    HOST_KEY_CHANGED = "HOST_KEY_CHANGED"
-    HOST_KEY_UNKNOWN = "HOST_KEY_UNKNOWN"
-    LOGIN_REFUSED = "LOGIN_REFUSED"
-    INTERRUPTED = "INTERRUPTED"
-    APPLY_STOPPED = "APPLY_STOPPED"  # a node was not touched because an earlier one went wrong
-    APPLY_FAILED = "APPLY_FAILED"  # a write did not read back
-    UNREACHABLE = "UNREACHABLE"
-    BLOCKED = "BLOCKED"  # another finding stands in the way; `why` names it
-    LOCKED = "LOCKED"
-    SPEC_NOT_ACTED_ON = "SPEC_NOT_ACTED_ON"
-    BUG = "BUG"
-
-
-RESERVED = frozenset({
-    Code.NIC_DEGRADED,  # needs measured bandwidth: a NIC that came up degraded shows a whole link and full PCIe width
-})
-"""Codes whose meaning stands and that nothing raises yet: the rooms that measure come later."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from fabrictool.check import Listed
 from fabrictool.model import Code, Finding, Report, Result, Status, Subject, SubjectKind
+from fabrictool.prove import Case
 from fabrictool.spec import NodeSpec
 
 REACH = "reach"  # the check under which unreachable nodes appear
@@ -70,7 +72,35 @@ def _summary(findings: Sequence[Finding], nodes: int) -> str:
     return f"{nodes} node{'' if nodes == 1 else 's'}: {', '.join(parts)}"
 
 
-def _result(check: str, rooms: Sequence[str], by_node: Mapping[str, Sequence[Finding]], duration_s: float) -> Result:
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a check's own judge over the fleet said, and what its passing does not show."""
+
+    findings: tuple[Finding, ...]
+    unproven: tuple[str, ...] = ()
+
+
+def judged(check: Listed, case: Case) -> Judged:
+    """What the check's own judge says. One that raises is a bug and no verdict: it must not hide the other checks'."""
+    assert check.check.judge is not None
+    try:
+        return Judged(tuple(check.check.judge(case)), check.check.unproven)
+    except Exception as error:  # noqa: BLE001 - hostile output of one node must not end the run
+        bug = Finding(Code.BUG, Subject(SubjectKind.FLEET, tuple(case.wants)), f"{check.name}.bug", "",
+                      f"{type(error).__name__}: {error}"[:300], "a verdict", "fabrictool itself failed here; please report it",
+                      Status.UNKNOWN)
+        return Judged((bug,), check.check.unproven)
+
+
+def _said_nothing(check: str, nodes: Iterable[str]) -> Finding:
+    """A judge over the fleet without a word: no evidence."""
+    return Finding(Code.NO_EVIDENCE, Subject(SubjectKind.FLEET, tuple(nodes)), f"{check}.evidence", "", "no evidence", "",
+                   f"{check} said nothing about these nodes", Status.UNKNOWN,
+                   remedy="report this with `fabrictool snapshot` of the nodes: a judge must say something")
+
+
+def _result(check: str, rooms: Sequence[str], by_node: Mapping[str, Sequence[Finding]], judged: Judged | None,
+            duration_s: float) -> Result:
     found: list[Finding] = []
     for node, findings in by_node.items():
         ok = reached(findings)
@@ -79,8 +109,11 @@ def _result(check: str, rooms: Sequence[str], by_node: Mapping[str, Sequence[Fin
             if not mine and room != REACH:
                 mine = [_missing(room, node, ok)]
             found += mine
+    if judged is not None:
+        found += judged.findings or (_said_nothing(check, by_node),)
     compared = sum(1 for f in found if f.status in (Status.PASS, Status.WARN, Status.FAIL))
-    unproven = tuple(dict.fromkeys(u for r in rooms for u in UNPROVEN.get(r, ())))
+    said = judged.unproven if judged else ()
+    unproven = tuple(dict.fromkeys((*(u for r in rooms for u in UNPROVEN.get(r, ())), *said)))
     return Result(check, worst_status(f.status for f in found), _summary(found, len(by_node)), tuple(found),
                   {"compared": compared, "nodes": len(by_node)}, unproven, duration_s)
 
@@ -91,18 +124,19 @@ def each_room(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def assemble(info: RunInfo, checks: Mapping[str, Sequence[str]], by_node: Mapping[str, Sequence[Finding]],
-             specs: Iterable[NodeSpec] = (), *, durations_s: Mapping[str, float] | None = None,
-             notes: Sequence[str] = ()) -> Report:
+             specs: Iterable[NodeSpec] = (), *, judged: Mapping[str, Judged] | None = None,
+             durations_s: Mapping[str, float] | None = None, notes: Sequence[str] = ()) -> Report:
     """The report over `by_node` (every selected node is a key, also those that said nothing).
 
-    `checks`: check name -> the rooms it composes. Findings of path `reach.*` get a result of their own, first; findings of rooms
-    that no check asks for are left out.
+    `checks`: check name -> the rooms it composes; `judged`: check name -> what its own judge said. Findings of path `reach.*` get a
+    result of their own, first; findings of rooms that no check asks for are left out.
     """
     durations = durations_s or {}
     results = []
     if any(f.room == REACH for findings in by_node.values() for f in findings):
-        results.append(_result(REACH, (REACH,), by_node, durations.get(REACH, 0.0)))
-    results += [_result(name, rooms, by_node, durations.get(name, 0.0)) for name, rooms in checks.items()]
+        results.append(_result(REACH, (REACH,), by_node, None, durations.get(REACH, 0.0)))
+    own = judged or {}
+    results += [_result(name, rooms, by_node, own.get(name), durations.get(name, 0.0)) for name, rooms in checks.items()]
     return Report(info.run_id, info.command, info.started, info.tool_version, info.spec_digest, info.simulated,
                   tuple(results), tuple(by_node), (*notes, *not_acted_on(specs)))
 

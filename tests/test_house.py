@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from fabrictool.exits import Exit
-from fabrictool.model import Code
+from fabrictool.model import RESERVED, Code
 from fabrictool.report.codes import parse
 
 ROOT = Path(__file__).resolve().parent.parent
 LINES = 250
-LONG = frozenset({"fabrictool/model.py"})  # may be longer, with a reason: model.py lists every code
+LONG: frozenset[str] = frozenset()  # may be longer, with a reason each
 # Put together here, so that this file does not hold them itself.
 FORBIDDEN = ("/" + "work/", "/tmp/" + "v/", "sha" + "red/", "." + "library", "brief" + ".md", "Cla" + "ude", "Anth" + "ropic",
              "Chat" + "GPT")
@@ -80,7 +80,7 @@ def test_deploys_and_checks_exist_and_checks_are_short() -> None:
 
 def test_every_code_has_its_text_and_every_text_a_code() -> None:
     texts = parse((ROOT / "docs" / "codes.md").read_text(encoding="utf-8"))
-    assert list(set(Code) - set(texts)) == []
+    assert set(Code) - set(texts) <= RESERVED  # a reserved code may wait for its text until something raises it
     assert list(set(texts) - set(Code)) == []
     for code, text in texts.items():
         assert len(text.why) > 30, code

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,37 +15,50 @@ import click
 from fabrictool import __version__, rooms
 from fabrictool.exits import Exit, Stop
 from fabrictool.model import Code, Finding, Report, Status, Subject, SubjectKind
+from fabrictool.prove import Case
 from fabrictool.report.fold import node_names
-from fabrictool.snapshot import Snapshot
+from fabrictool.room import Fleet
+from fabrictool.snapshot import Recording, Snapshot
 from fabrictool.spec import NodeSpec
 from fabrictool.spec.inventory import select
 from fabrictool.spec.resolve import Site, load_site
-from fabrictool.verdict import RunInfo, assemble
+from fabrictool.verdict import Judged, RunInfo, assemble, judged
 
 if TYPE_CHECKING:
+    from fabrictool.check import Listed
     from fabrictool.engine.connect import Connection
 
 
 @dataclass
 class Look:
     """One look at the fleet. `conn` is open while `close` has not run; None when judged from a bundle. `others`: what a bundle holds of
-    nodes that are not selected: no verdict on them, but evidence for the selected ones. `saved`: notes on that bundle."""
+    nodes that are not selected: no verdict on them, but evidence for the selected ones. `recordings`: what it holds of probes;
+    `saved`: notes on it."""
 
     site: Site
     wants: dict[str, NodeSpec]
     snaps: dict[str, Snapshot]
     reach: dict[str, Finding] = field(default_factory=dict)
     others: dict[str, Snapshot] = field(default_factory=dict)
+    recordings: Mapping[str, Recording] = field(default_factory=dict)
     conn: Connection | None = None
     interrupted: bool = False
     saved: tuple[str, ...] = ()
     started: str = ""
     duration_s: float = 0.0
 
+    def _fleet(self) -> Fleet:
+        site = {n.name: n for n in self.site.nodes}
+        return rooms.fleet(site, {**self.others, **self.snaps}, site.keys() - self.wants.keys())
+
+    def judged(self, checks: Iterable[Listed], recordings: Mapping[str, Recording]) -> dict[str, Judged]:
+        """What the checks' own judges say over the fleet."""
+        case = Case(self.wants, self.snaps, recordings, self._fleet())
+        return {c.name: judged(c, case) for c in checks if c.check.judge}
+
     def findings(self) -> dict[str, tuple[Finding, ...]]:
         """Node -> everything every room compared, and what stands against reaching it."""
-        site = {n.name: n for n in self.site.nodes}
-        fleet = rooms.fleet(site, {**self.others, **self.snaps}, site.keys() - self.wants.keys())
+        fleet = self._fleet()
         out: dict[str, tuple[Finding, ...]] = {}
         for name, want in self.wants.items():
             if name in self.reach:
@@ -109,6 +122,7 @@ def _from_bundle(saved: Path, site: Site, wants: dict[str, NodeSpec]) -> Look:
         raise Stop(Exit.NO_VERDICT, str(error)) from error
     out = Look(site, wants, {}, others={n: s for n, s in held.snapshots.items() if n in site.names and n not in wants and not s.error})
     taken = held.meta.taken or "at an unknown time"
+    out.recordings = held.recordings
     out.saved = (f"judged from {saved}, taken {taken}: nothing here is said of the nodes as they are now",)
     if held.meta.spec_digest != site.digest:
         out.saved += (f"{saved} was taken with another spec, or with another text of this one",)

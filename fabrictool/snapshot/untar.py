@@ -14,7 +14,7 @@ MAX_FILE = 32 * 2**20  # bytes of one file
 MAX_TOTAL = 512 * 2**20  # bytes unpacked, tar headers included: 512 nodes have about 150 MB
 MAX_FILES = 200_000
 
-_PATH = re.compile(r"[A-Za-z0-9_%@:+=,~-][A-Za-z0-9_.%@:+=,~-]*(/[A-Za-z0-9_%@:+=,~-][A-Za-z0-9_.%@:+=,~-]*){0,3}")
+_PATH = re.compile(r"[A-Za-z0-9_%@:+=,~-][A-Za-z0-9_.%@:+=,~-]*(/[A-Za-z0-9_%@:+=,~-][A-Za-z0-9_.%@:+=,~-]*){0,4}")
 
 
 class BundleError(Exception):
