@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from fabrictool.model import Finding
+from fabrictool.model import Said
 from fabrictool.prove import Case
 
 HEADINGS = ("What it looks at", "Why it matters", "When it fails", "How to fix", "Cost and risk")
@@ -16,13 +16,14 @@ class Check:
     """What a file in checks/ exports as `CHECK`.
 
     `rooms`: every finding of these rooms counts for the check. `judge`: what it says over the fleet besides, from the snapshots and from
-    what `probes` recorded; its findings' paths start with the check's name. A check with `probes` makes traffic or
-    looks into running processes, so it runs only when it is named. `unproven`: what a pass does not show.
+    what `probes` recorded; its findings' paths start with the check's name. Besides findings it may yield `Evidence` (a number for the
+    result) and `Unproven` (what this run did not show). A check with `probes` makes traffic or looks into running processes, so it
+    runs only when it is named. `unproven`: what a pass never shows.
     """
 
     rooms: tuple[str, ...] = ()
     probes: tuple[str, ...] = ()
-    judge: Callable[[Case], Iterable[Finding]] | None = None
+    judge: Callable[[Case], Iterable[Said]] | None = None
     unproven: tuple[str, ...] = ()
 
 

@@ -13,8 +13,8 @@ from typing import Generic, TypeVar, Union
 from fabrictool.code import RESERVED, Code
 
 __all__ = [
-    "RESERVED", "Absent", "Code", "Finding", "Observed", "Reason", "Report", "Result", "Risk", "Run", "Status", "Step", "Subject",
-    "SubjectKind", "Unreadable", "Value", "WriteFile",
+    "RESERVED", "Absent", "Code", "Evidence", "Finding", "Observed", "Reason", "Report", "Result", "Risk", "Run", "Said", "Status", "Step",
+    "Subject", "SubjectKind", "Unproven", "Unreadable", "Value", "WriteFile",
 ]
 
 T = TypeVar("T")
@@ -165,6 +165,25 @@ class Finding:
     @property
     def bad(self) -> bool:
         return self.status in (Status.FAIL, Status.WARN, Status.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A number or a word that a judge over the fleet stands on. The unit is in `key`: `busbw_gbytes_per_s` (decimal), `_bytes`, `_s`."""
+
+    key: str
+    value: str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Unproven:
+    """What this very run does not show, however well it passes: a pair that was not tried, a counter that could not be read."""
+
+    text: str
+
+
+Said = Union[Finding, Evidence, Unproven]
+"""What a judge over the fleet may yield."""
 
 
 @dataclass(frozen=True, slots=True)

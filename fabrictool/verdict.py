@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fabrictool.check import Listed
-from fabrictool.model import Code, Finding, Report, Result, Status, Subject, SubjectKind
+from fabrictool.model import Code, Evidence, Finding, Report, Result, Said, Status, Subject, SubjectKind, Unproven
 from fabrictool.prove import Case
 from fabrictool.spec import NodeSpec
 
 REACH = "reach"  # the check under which unreachable nodes appear
+COUNTS = ("compared", "nodes")  # evidence that every result has
 WORST_FIRST = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS, Status.SKIP)
 
 UNPROVEN: Mapping[str, tuple[str, ...]] = {
@@ -74,22 +75,28 @@ def _summary(findings: Sequence[Finding], nodes: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a check's own judge over the fleet said, and what its passing does not show."""
+    """What a check's own judge over the fleet said, and what its passing does not show. `evidence`: its numbers by key, unit in the
+    key; of two with one key the later one stands."""
 
     findings: tuple[Finding, ...]
     unproven: tuple[str, ...] = ()
+    evidence: Mapping[str, str | int | float] = field(default_factory=dict)
 
 
 def judged(check: Listed, case: Case) -> Judged:
-    """What the check's own judge says. One that raises is a bug and no verdict: it must not hide the other checks'."""
+    """What the check's own judge says. One that raises is a bug and no verdict: it must hide neither the other checks' nor what it had
+    said before."""
     assert check.check.judge is not None
+    said: list[Said] = []
     try:
-        return Judged(tuple(check.check.judge(case)), check.check.unproven)
+        for one in check.check.judge(case):
+            said.append(one)
     except Exception as error:  # noqa: BLE001 - hostile output of one node must not end the run
-        bug = Finding(Code.BUG, Subject(SubjectKind.FLEET, tuple(case.wants)), f"{check.name}.bug", "",
-                      f"{type(error).__name__}: {error}"[:300], "a verdict", "fabrictool itself failed here; please report it",
-                      Status.UNKNOWN)
-        return Judged((bug,), check.check.unproven)
+        said.append(Finding(Code.BUG, Subject(SubjectKind.FLEET, tuple(case.wants)), f"{check.name}.bug", "",
+                            f"{type(error).__name__}: {error}"[:300], "a verdict", "fabrictool itself failed here; please report it",
+                            Status.UNKNOWN))
+    unproven = (*check.check.unproven, *(s.text for s in said if isinstance(s, Unproven)))
+    return Judged(tuple(s for s in said if isinstance(s, Finding)), unproven, {s.key: s.value for s in said if isinstance(s, Evidence)})
 
 
 def _said_nothing(check: str, nodes: Iterable[str]) -> Finding:
@@ -114,8 +121,8 @@ def _result(check: str, rooms: Sequence[str], by_node: Mapping[str, Sequence[Fin
     compared = sum(1 for f in found if f.status in (Status.PASS, Status.WARN, Status.FAIL))
     said = judged.unproven if judged else ()
     unproven = tuple(dict.fromkeys((*(u for r in rooms for u in UNPROVEN.get(r, ())), *said)))
-    return Result(check, worst_status(f.status for f in found), _summary(found, len(by_node)), tuple(found),
-                  {"compared": compared, "nodes": len(by_node)}, unproven, duration_s)
+    evidence = {**dict(zip(COUNTS, (compared, len(by_node)), strict=True)), **(judged.evidence if judged else {})}
+    return Result(check, worst_status(f.status for f in found), _summary(found, len(by_node)), tuple(found), evidence, unproven, duration_s)
 
 
 def each_room(names: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -27,7 +27,8 @@ def _finding(f: Finding) -> dict[str, Any]:
 def _result(r: Result, verbose: bool) -> dict[str, Any]:
     return {"check": r.check, "status": str(r.status), "code": str(r.code) if r.code else None, "summary": r.summary,
             "findings": [_finding(f) for f in r.findings if verbose or f.bad],
-            "evidence": dict(r.evidence), "unproven": list(r.unproven), "duration_s": round(r.duration_s, 3)}
+            "evidence": {k: scrubbed(v) if isinstance(v, str) else v for k, v in r.evidence.items()},
+            "unproven": [scrubbed(u) for u in r.unproven], "duration_s": round(r.duration_s, 3)}
 
 
 def _safe(value: Any) -> Any:

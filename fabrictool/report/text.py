@@ -11,6 +11,7 @@ from fabrictool.report.clean import argv_line, excerpt, scrubbed, step_line
 from fabrictool.report.exit import Mode, exit_of
 from fabrictool.report.page import Page
 from fabrictool.report.show import Show
+from fabrictool.verdict import COUNTS
 
 FLAP = "the link goes down and up, or its channels are re-opened: RDMA connections on it break"
 _SIGN = {Status.PASS: "✓", Status.FAIL: "✗", Status.UNKNOWN: "?", Status.WARN: "!", Status.SKIP: "-"}
@@ -87,8 +88,9 @@ def _result(page: Page, result: Result, report: Report, show: Show) -> bool:
         page.line("  ", (where, "bold"))
         for folded in members:
             _finding(page, folded, show)
-    if show.verbose:
-        page.field("seen", ", ".join(f"{k} {v}" for k, v in result.evidence.items()), indent=2)
+    numbers = {k: v for k, v in result.evidence.items() if show.verbose or (show.mode is Mode.CHECK and k not in COUNTS)}
+    if numbers:
+        page.field("seen", scrubbed(", ".join(f"{k} {v}" for k, v in numbers.items())), indent=2)
     if result.status is not Status.SKIP and (show.verbose or show.mode is Mode.CHECK):
         for text in result.unproven:
             page.field("note", f"not proven: {text}", indent=2, style="dim")

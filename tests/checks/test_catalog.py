@@ -16,10 +16,10 @@ GOOD = PAGE + "from fabrictool.check import Check\nCHECK = Check(rooms=('qos', '
 
 
 def test_bundled_checks() -> None:
-    assert [c.name for c in checks()] == ["env", "link", "names", "ports", "qos", "rdma"]
+    assert {c.name for c in checks()} >= {"env", "link", "names", "ports", "qos", "rdma"}
     for c in checks():
         assert missing_headings(c.page) == ()
-        assert c.rooms == (c.name,)
+        assert c.rooms or c.check.judge, c.name
         assert len(Path(c.path).read_text().splitlines()) <= 30
 
 

@@ -209,3 +209,14 @@ def test_the_verdict_line_counts() -> None:
     assert "no verdict" in page(replace(plan(), results=()))
     skipped = plan({"spark01": tuple(finding(path=p, status=Status.SKIP) for p in ("link.x", "qos.x", "env.x"))})
     assert "asks for nothing" in page(skipped)
+
+
+def test_check_shows_the_numbers_that_a_judge_stands_on() -> None:
+    report = plan(command="check")
+    first = replace(report.results[0], evidence={"compared": 1, "nodes": 4, "busbw_gbytes_per_s": 22.9, "said": "a\x1b[2Jb"})
+    with_numbers = replace(report, results=(first, *report.results[1:]))
+    text = page(with_numbers, Mode.CHECK)
+    assert "  seen  busbw_gbytes_per_s 22.9, said a" in text
+    assert "\x1b" not in text
+    assert "seen" not in page(report, Mode.CHECK)
+    assert "seen" not in page(with_numbers, Mode.PLAN)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from fabrictool.model import Code, Finding, Result, Status, Subject, SubjectKind
-from fabrictool.verdict import assemble, each_room, not_acted_on, reached
+from collections.abc import Iterator
+
+from fabrictool.check import Check, Listed
+from fabrictool.model import Code, Evidence, Finding, Result, Said, Status, Subject, SubjectKind, Unproven
+from fabrictool.prove import Case
+from fabrictool.verdict import assemble, each_room, judged, not_acted_on, reached
 from tests.report.reports import INFO, finding, passing
 from tests.specs import node_spec
 
@@ -75,3 +79,28 @@ def test_sections_that_nothing_acts_on_are_named() -> None:
 
 def test_no_node_is_unknown() -> None:
     assert _one({}).status is Status.UNKNOWN
+
+
+def _speaks(case: Case) -> Iterator[Said]:
+    yield passing("a", "speaks.busbw")
+    yield Evidence("busbw_gbytes_per_s", 22.9)
+    yield Unproven("that b answers: it was not asked")
+
+
+def test_a_judge_hands_over_numbers_and_what_it_did_not_show() -> None:
+    said = judged(Listed("speaks", "", "", Check(judge=_speaks, unproven=("the switch",))), Case({"a": node_spec()}))
+    (result,) = assemble(INFO, {"speaks": ()}, {"a": ()}, judged={"speaks": said}).results
+    assert result.status is Status.PASS
+    assert result.evidence == {"compared": 1, "nodes": 1, "busbw_gbytes_per_s": 22.9}
+    assert result.unproven == ("the switch", "that b answers: it was not asked")
+
+
+def test_a_judge_that_breaks_off_passes_nothing_and_hides_nothing() -> None:
+    def breaks(case: Case) -> Iterator[Said]:
+        yield passing("a", "breaks.first")
+        yield finding("a", path="breaks.second")
+        raise KeyError("x")
+
+    said = judged(Listed("breaks", "", "", Check(judge=breaks)), Case({"a": node_spec()}))
+    assert [f.status for f in said.findings] == [Status.PASS, Status.FAIL, Status.UNKNOWN]
+    assert said.findings[-1].code is Code.BUG
