@@ -9,9 +9,11 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 
+from fabrictool import rooms
 from fabrictool.bundled import folder
-from fabrictool.check import Check, Listed, missing_headings
+from fabrictool.check import Check, Listed, extra_sections, missing_headings
 from fabrictool.exits import Exit, Stop
+from fabrictool.spec import NodeSpec
 
 
 def _load(path: Path) -> ModuleType:
@@ -69,9 +71,19 @@ def choose(names: Sequence[str], paths: Iterable[Path] = ()) -> tuple[Listed, ..
     return tuple(known[n] for n in dict.fromkeys(names)) if names else tuple(known.values())
 
 
-def unknown_rooms(chosen: Iterable[Listed], rooms: Collection[str]) -> None:
+def unknown_rooms(chosen: Iterable[Listed], known: Collection[str]) -> None:
     """Ends the command (64) when a check asks for a room that does not exist: it would wait for evidence forever."""
     for one in chosen:
         for room in one.rooms:
-            if room not in rooms:
-                raise Stop(Exit.USAGE, f"{one.path}: there is no room {room!r}; {nearest(room, rooms)}")
+            if room not in known:
+                raise Stop(Exit.USAGE, f"{one.path}: there is no room {room!r}; {nearest(room, known)}")
+
+
+def clashing_sections(chosen: Sequence[Listed], wants: Iterable[NodeSpec]) -> None:
+    """Ends the command (64) when what the checks read of a node cannot be collected together."""
+    for want in wants:
+        for last, one in enumerate(chosen, 1):
+            try:
+                rooms.sections(None, extra_sections(chosen[:last], want))
+            except Exception as error:
+                raise Stop(Exit.USAGE, f"{one.path}: what it reads of {want.name}: {error}") from error

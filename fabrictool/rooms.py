@@ -15,15 +15,16 @@ from fabrictool.spec import NodeSpec
 ROOMS: tuple[Room[Any], ...] = (ports.ROOM, link.ROOM, qos.ROOM, rdma.ROOM, env.ROOM, names.ROOM)
 
 
-def sections(rooms: Iterable[str] | None = None) -> tuple[Section, ...]:
-    """What to collect for these rooms (all by default). The base room's sections are always among them."""
+def sections(rooms: Iterable[str] | None = None, extra: Iterable[Section] = ()) -> tuple[Section, ...]:
+    """What to collect for these rooms (all by default), and `extra` besides. The base room's sections are always among them.
+
+    Raises ValueError where two sections of one name differ.
+    """
     chosen = None if rooms is None else {ports.ROOM.name, *rooms}
     found: dict[str, Section] = {}
-    for room in ROOMS:
-        if chosen is None or room.name in chosen:
-            for section in room.sections:
-                if found.setdefault(section.name, section) != section:
-                    raise ValueError(f"two rooms collect different things as {section.name}")
+    for section in (*(s for room in ROOMS if chosen is None or room.name in chosen for s in room.sections), *extra):
+        if found.setdefault(section.name, section) != section:
+            raise ValueError(f"two sections are called {section.name} and collect different things")
     return tuple(found.values())
 
 

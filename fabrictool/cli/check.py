@@ -50,7 +50,7 @@ def command(names: tuple[str, ...], inventory: Path, limit: str, bundle: Path | 
         _writable(save)
     with ExitStack() as stack:
         begin = time.monotonic()
-        got = look(stack, inventory, limit, bundle, ask_sudo)
+        got = look(stack, inventory, limit, bundle, ask_sudo, checks)
         found = got.findings()
         recordings = _recordings(got, checks, run_id(), force)
         judged = got.judged(checks, recordings)

@@ -7,12 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from fabrictool import __version__, rooms
+from fabrictool.catalog import clashing_sections
+from fabrictool.check import extra_sections
 from fabrictool.exits import Exit, Stop
 from fabrictool.model import Code, Finding, Report, Status, Subject, SubjectKind
 from fabrictool.prove import Case
@@ -104,11 +107,14 @@ def reach_finding(name: str, code: Code, why: str, remedy: str) -> Finding:
                    remedy=remedy)
 
 
-def look(stack: ExitStack, inventory: Path, limit: str, saved: Path | None, ask_sudo: bool) -> Look:
-    """Read the selected nodes, from the network or from a bundle. Closes its connections when `stack` does."""
+def look(stack: ExitStack, inventory: Path, limit: str, saved: Path | None, ask_sudo: bool, checks: Sequence[Listed] = ()) -> Look:
+    """Read the selected nodes, from the network or from a bundle; also what `checks` read besides the rooms. Closes its connections
+    when `stack` does."""
     site, wants = selected(inventory, limit)
+    if saved is None and checks:
+        clashing_sections(checks, wants.values())
     started, begin = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
-    got = _from_network(stack, site, wants, ask_sudo) if saved is None else _from_bundle(saved, site, wants)
+    got = _from_network(stack, site, wants, ask_sudo, checks) if saved is None else _from_bundle(saved, site, wants)
     got.started, got.duration_s = started, time.monotonic() - begin
     return got
 
@@ -136,7 +142,7 @@ def _from_bundle(saved: Path, site: Site, wants: dict[str, NodeSpec]) -> Look:
     return out
 
 
-def _from_network(stack: ExitStack, site: Site, wants: dict[str, NodeSpec], ask_sudo: bool) -> Look:
+def _from_network(stack: ExitStack, site: Site, wants: dict[str, NodeSpec], ask_sudo: bool, checks: Sequence[Listed]) -> Look:
     from fabrictool import engine  # noqa: F401 - patches the process before paramiko is imported
     from fabrictool.cli.progress import Shown
     from fabrictool.engine.connect import Interrupted, close, connect
@@ -148,7 +154,7 @@ def _from_network(stack: ExitStack, site: Site, wants: dict[str, NodeSpec], ask_
     try:
         out.conn = connect([(n, host_data(site, w)) for n, w in wants.items()], shown, password)
         stack.callback(close, out.conn)
-        out.snaps = gather(out.conn, shown)
+        out.snaps = gather(out.conn, shown, extra=partial(extra_sections, checks))
     except Interrupted as stop:
         if out.conn is None:
             stack.callback(close, stop.conn)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import gevent
 from pyinfra.api.host import Host
@@ -12,27 +12,34 @@ from fabrictool.engine.connect import Connection, Interrupted
 from fabrictool.engine.progress import Progress
 from fabrictool.model import Reason, Unreadable
 from fabrictool.ops import collect
-from fabrictool.ops.session import session
-from fabrictool.snapshot import Snapshot
+from fabrictool.ops.session import session, want
+from fabrictool.snapshot import Section, Snapshot
+from fabrictool.spec import NodeSpec
+
+Extra = Callable[[NodeSpec], tuple[Section, ...]]
 
 
-def _one(conn: Connection, host: Host, fresh: bool) -> Snapshot:
+def _one(conn: Connection, host: Host, fresh: bool, extra: Extra | None) -> Snapshot:
     with ctx_state.use(conn.state), ctx_config.use(conn.state.config.copy()), ctx_host.use(host):
         session(host).managed = True
+        if extra is not None:
+            session(host).extra = extra(want(host))
         if fresh:
             session(host).fresh = frozenset()
         return collect.snapshot(host)
 
 
-def gather(conn: Connection, progress: Progress, only: Iterable[str] | None = None, fresh: bool = False) -> dict[str, Snapshot]:
+def gather(conn: Connection, progress: Progress, only: Iterable[str] | None = None, fresh: bool = False,
+           extra: Extra | None = None) -> dict[str, Snapshot]:
     """Node -> snapshot, for every node of the connection: one that could not be reached has `Snapshot.error`.
 
-    `fresh`: read again even where nothing is known to have changed. Raises `Interrupted` on Ctrl-C, with what is known so far held in
+    `fresh`: read again even where nothing is known to have changed. `extra`: what to collect of a node besides all rooms, now and
+    whenever this connection reads all of it. Raises `Interrupted` on Ctrl-C, with what is known so far held in
     each host's session.
     """
     chosen = set(conn.hosts) if only is None else set(only) & set(conn.hosts)
     progress.phase("read", len(chosen))
-    jobs = {gevent.spawn(_one, conn, conn.hosts[name], fresh): name for name in sorted(chosen)}
+    jobs = {gevent.spawn(_one, conn, conn.hosts[name], fresh, extra): name for name in sorted(chosen)}
     out: dict[str, Snapshot] = {}
     try:
         for job in gevent.iwait(list(jobs)):

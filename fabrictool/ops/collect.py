@@ -26,8 +26,9 @@ def stamp(host: Host) -> tuple[bool, int]:
 
 
 def take(host: Host, rooms: Iterable[str] | None = None) -> Snapshot:
-    """Read the node now: all rooms, or only some. Never raises; `Snapshot.error` says why there is nothing."""
-    program = collector.program(sections(rooms), peers=want(host).nodes)
+    """Read the node now: all rooms and what the session adds, or only some rooms. Never raises; `Snapshot.error` says why there is
+    nothing."""
+    program = collector.program(sections(rooms, session(host).extra if rooms is None else ()), peers=want(host).nodes)
     ran = run(host, program.argv, program.timeout_s, program.stdin)
     taken = datetime.now(UTC).isoformat(timespec="seconds")
     if ran.lost:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pyinfra.api.host import Host
 
 from fabrictool.model import Finding, Step, WriteFile
-from fabrictool.snapshot import Snapshot
+from fabrictool.snapshot import Section, Snapshot
 from fabrictool.spec import NodeSpec
 from fabrictool.spec.schema import NODE
 
@@ -42,6 +42,7 @@ class Session:
     stamp: tuple[bool, int] | None = None
     snapshot: Snapshot | None = None
     fresh: frozenset[str] = frozenset()  # rooms for which `snapshot` is true at `stamp`
+    extra: tuple[Section, ...] = ()  # what the chosen checks read besides; collected whenever all rooms are
     done: list[Finding] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     locked: bool = False

@@ -92,8 +92,11 @@ def _valid(sections: Sequence[Section]) -> None:
             raise ValueError(f"section {s.name!r}: its text must be ASCII")
         if s.timeout_s < 1 or s.max_bytes < 1:
             raise ValueError(f"section {s.name!r}: its limits must be at least 1")
+        if s.args and (s.each is not Each.NODE or not all(a.isascii() and a.isprintable() for a in s.args)):
+            raise ValueError(f"section {s.name!r}: arguments are printable ASCII, and only of a section that is not repeated")
         seen.add(s.name)
 
 
 def _call(s: Section) -> str:
-    return f'  each {_KIND[s.each]} {s.name} {int(s.root)} {s.timeout_s} {s.max_bytes} {shlex.quote(s.shell)} "$@"'
+    text = f"set -- {shlex.join(s.args)}\n{s.shell}" if s.args else s.shell
+    return f'  each {_KIND[s.each]} {s.name} {int(s.root)} {s.timeout_s} {s.max_bytes} {shlex.quote(text)} "$@"'

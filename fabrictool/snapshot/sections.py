@@ -1,7 +1,7 @@
 """What to collect: sections, each one piece of POSIX sh with its own time and size limit.
 
 Section texts are constants of the rooms; nothing of the spec or of a node's output ever enters them. A section that is
-repeated (`each`) gets the item's name as `$1`.
+repeated (`each`) gets the item's name as `$1`; one that reads what a spec names gets that as quoted words (`args`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class Each(StrEnum):
 class Section:
     """`shell` runs under `timeout_s`, stdin closed, PATH with /sbin; stdout is cut at `max_bytes`.
 
-    `root`: run through `sudo -n` where the login user is not root; denied sudo makes it NEEDS_ROOT.
+    `root`: run through `sudo -n` where the login user is not root; denied sudo makes it NEEDS_ROOT. `args`: `$1`, `$2` ... of a section
+    that is not repeated.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Section:
     root: bool = False
     timeout_s: int = 10
     max_bytes: int = 262_144
+    args: tuple[str, ...] = ()
 
 
 def tool(name: str, *argv: str, each: Each = Each.NODE, root: bool = False, timeout_s: int = 10,
@@ -121,7 +123,7 @@ def files(name: str, *globs: str, root: bool = False, timeout_s: int = 10, max_b
 
 
 def script(name: str, resource: str, root: bool = False, timeout_s: int = 20, max_bytes: int = 524_288,
-           each: Each = Each.NODE) -> Section:
+           each: Each = Each.NODE, args: tuple[str, ...] = ()) -> Section:
     """A script of `fabrictool/node/`, sent with the collector."""
     text = resources("fabrictool.node").joinpath(resource).read_text(encoding="ascii")
-    return Section(name, text, each, root, timeout_s, max_bytes)
+    return Section(name, text, each, root, timeout_s, max_bytes, args)

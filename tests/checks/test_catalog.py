@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from fabrictool.catalog import checks, choose, unknown_rooms
-from fabrictool.check import HEADINGS, missing_headings
+from fabrictool.catalog import checks, choose, clashing_sections, unknown_rooms
+from fabrictool.check import HEADINGS, extra_sections, missing_headings
 from fabrictool.cli import run
 from fabrictool.exits import Exit, Stop
+from tests.specs import node_spec
 
 PAGE = '"""A site\'s own.\n\n' + "\n".join(f"{h}: something." for h in HEADINGS) + '\n"""\n'
 GOOD = PAGE + "from fabrictool.check import Check\nCHECK = Check(rooms=('qos', 'env'))\n"
@@ -46,6 +47,24 @@ def test_what_is_no_check_is_said(tmp_path: Path, name: str, text: str, said: st
     assert stop.value.exit is Exit.USAGE
     assert said in stop.value.message
     assert str(tmp_path) in stop.value.message
+
+
+def test_what_a_check_reads_besides(tmp_path: Path) -> None:
+    """Collected only for the checks that were chosen, once for all of them, and only where that is possible."""
+    text = GOOD.replace("CHECK = Check(rooms=('qos', 'env'))", """from fabrictool.snapshot import Section
+CHECK = Check(judge=lambda case: (), sections=lambda want: (Section('own.name', 'echo "$1"', args=(want.name,)),))""")
+    for name, body in (("one", text), ("two", text), ("other", text.replace('echo "$1"', "false")),
+                       ("room", text.replace("own.name", "ports.ip")), ("broken", text.replace("want.name", "want.no_such"))):
+        (tmp_path / f"{name}.py").write_text(body)
+    found = {c.name: c for c in checks([tmp_path])}
+    want = node_spec()
+    assert extra_sections([found["qos"]], want) == ()
+    assert [(s.name, s.args) for s in extra_sections([found["one"], found["qos"], found["two"]], want)] == [("own.name", ("spark01",))]
+    clashing_sections([found["one"], found["two"]], [want])
+    for bad in ("other", "room", "broken"):
+        with pytest.raises(Stop, match=rf"{bad}\.py: what it reads of spark01") as stop:
+            clashing_sections([found["one"], found[bad]], [want])
+        assert stop.value.exit is Exit.USAGE
 
 
 def test_names() -> None:

@@ -71,6 +71,17 @@ def test_output_past_its_limit_is_cut_and_says_so(shell: Shell) -> None:
 
 
 @every_shell
+def test_arguments_reach_a_section_as_they_are(shell: Shell) -> None:
+    words = ("/opt/it's here/*", "$HOME `id` \"x\" ;&|<>\\", "-n")
+    snap = collect(shell, [Section("words", 'printf "[%s]" "$#" "$@"', args=words), Section("none", 'printf "[%s]" "$#"')])
+    assert snap.text("words") == Value("[3]" + "".join(f"[{w}]" for w in words))
+    assert snap.text("none") == Value("[0]")
+    for bad in (Section("a", "true", args=("a\nb",)), Section("a", "true", args=("\u00fc",)), Section("a", "true", Each.RDMA, args=("x",))):
+        with pytest.raises(ValueError, match="arguments are printable ASCII"):
+            collector.script([bad])
+
+
+@every_shell
 def test_bytes_come_back_exactly(shell: Shell) -> None:
     octal = "".join(f"\\{b:03o}" for b in range(256))
     text = f"printf '{octal}'; printf '{octal}' >&2; printf 'a\\r\\nb\\r\\n\\n\\nno end'"
