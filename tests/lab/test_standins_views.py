@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from fabrictool.lab.nodeside.standins.ibv_devinfo import active_mtu
+from fabrictool.lab.nodeside.wire import active_mtu
 from tests.lab.standins import A, B, call, generic, links, spark
 
 # reference output of iproute2 6.1 and rdma-core on a soft-RoCE machine; numbers differ, keys and shape are the tools'

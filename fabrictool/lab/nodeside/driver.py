@@ -241,7 +241,8 @@ def power_on(fn: Function) -> None:
 
 
 def reboot(node: Node) -> None:
-    """All functions powered on afresh; queue pairs and running sessions are gone."""
+    """All functions powered on afresh, their counters at 0; queue pairs and running sessions are gone."""
     for fn in node.functions.values():
         power_on(fn)
+        fn.counts.clear()
     node.qps.clear()

@@ -8,21 +8,23 @@ from collections.abc import Mapping
 
 from fabrictool.lab.nodeside.tool import Link
 
-ARGV = ("ip", "-d", "-j", "addr", "show")
+ARGV = ("ip", "-s", "-d", "-j", "addr", "show")
 NIC_MIN_MTU, NIC_MAX_MTU = 68, 9978  # a CX-7's limits; a veth's own maximum is 65535
 
 
 def parse(text: str) -> Mapping[str, Link]:
-    """`ip -d -j addr show` -> interfaces by name, without lo."""
+    """`ip -s -d -j addr show` -> interfaces by name, without lo."""
     links = {}
     for raw in json.loads(text or "[]"):
         if raw.get("ifname") in (None, "lo"):
             continue
         flags = raw.get("flags", ())
+        rx, tx = (raw.get("stats64", {}).get(side, {}) for side in ("rx", "tx"))
         links[raw["ifname"]] = Link(
             raw["ifname"], raw.get("address", ""), raw.get("mtu", 0), "UP" in flags, raw.get("operstate", "UNKNOWN"),
             "LOWER_UP" in flags, tuple(f"{a['local']}/{a['prefixlen']}" for a in raw.get("addr_info", ()) if "local" in a),
-            max(raw.get("min_mtu", 0), NIC_MIN_MTU), min(raw.get("max_mtu") or NIC_MAX_MTU, NIC_MAX_MTU))
+            max(raw.get("min_mtu", 0), NIC_MIN_MTU), min(raw.get("max_mtu") or NIC_MAX_MTU, NIC_MAX_MTU),
+            rx.get("bytes", 0), rx.get("packets", 0), tx.get("bytes", 0), tx.get("packets", 0))
     return links
 
 

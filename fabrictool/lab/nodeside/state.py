@@ -60,6 +60,10 @@ class Function:
     dcbx_caps: list[str] = field(default_factory=lambda: ["cee", "ieee"])
     driver: str = "mlx5_core"
     pause_tx: bool | None = None  # None = as global_pause
+    counts: dict[str, int] = field(default_factory=dict)  # what it counted since the boot (counts.py, wire.py); absent = 0
+    frozen: bool = False  # the firmware does not count this function's RDMA traffic
+    ignores_class: bool = False  # queue pairs get traffic class 0, whatever their program asks for
+    lost_per_million: int = 0  # RDMA packets that do not reach this function
 
 
 @dataclass

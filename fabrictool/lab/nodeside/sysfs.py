@@ -6,6 +6,7 @@ every state of a node: overlayfs shows changes of a lower file at once, but not 
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -14,16 +15,14 @@ from dataclasses import dataclass
 from ipaddress import ip_interface
 from pathlib import Path
 
+from fabrictool.lab.nodeside import counts
 from fabrictool.lab.nodeside.state import Function, Nic, Node, load
 from fabrictool.lab.nodeside.tool import Link
 
 GID_SLOTS = 16  # a real mlx5 table has 256; readers must not count on either
 EMPTY_GID = ":".join(["0000"] * 8)
 WIDTHS = {400: "4X NDR", 200: "4X HDR", 100: "4X EDR", 50: "1X HDR", 40: "4X QDR", 25: "1X EDR", 10: "1X FDR10"}
-COUNTERS = ("port_xmit_data", "port_rcv_data", "port_xmit_packets", "port_rcv_packets", "port_xmit_wait", "symbol_error",
-            "link_downed", "port_rcv_errors", "port_xmit_discards", "unicast_xmit_packets", "unicast_rcv_packets")
-HW_COUNTERS = ("np_cnp_sent", "np_ecn_marked_roce_packets", "rp_cnp_handled", "rp_cnp_ignored", "out_of_sequence",
-               "packet_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err", "rx_write_requests", "roce_adp_retrans")
+LIFESPAN_MS = 10  # mlx5 reads its queue counters from the firmware at most that often
 ECN_PRIORITY = 3  # the one whose ECN switches the state knows
 # The overlay would merge these with the machine's own: a node must show its own devices only.
 OPAQUE = ("class/infiniband",)
@@ -89,10 +88,14 @@ def _rdma(f: Function, link: Link | None) -> Iterator[tuple[str, Entry]]:
         yield f"ports/1/gids/{n}", File(gid)
         yield f"ports/1/gid_attrs/types/{n}", File(kind)  # really a read error when empty: here an empty file
         yield f"ports/1/gid_attrs/ndevs/{n}", File(f.interface if kind else "")
-    for name in COUNTERS:
-        yield f"ports/1/counters/{name}", File("0")
-    for name in HW_COUNTERS:
-        yield f"ports/1/hw_counters/{name}", File("0")
+    yield "ports/1/hw_counters/lifespan", File(str(LIFESPAN_MS))
+    yield from _counters(f)
+
+
+def _counters(f: Function) -> Iterator[tuple[str, File]]:
+    for folder, found in (("counters", counts.port_counters(f)), ("hw_counters", counts.hardware_counters(f))):
+        for name, number in found.items():
+            yield f"ports/1/{folder}/{name}", File(str(number))
 
 
 def _pci(bus: str, driver: str, interface: str, width: int, full_width: int) -> Iterator[tuple[str, Entry]]:
@@ -165,9 +168,22 @@ def write(root: Path, node: Node, links: Mapping[str, Link]) -> None:
         text = entry.text + "\n" if entry.text else ""
         if not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
-        elif path in own or target.read_text() == text:
+        elif path in own:
             continue
-        target.write_text(text)
+        _put(target, text)
+
+
+def _put(target: Path, text: str) -> None:
+    """Never empty in between: somebody may read it at this moment."""
+    fd = os.open(target, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        data, old = text.encode(), os.fstat(fd).st_size
+        if os.pread(fd, max(old, 1), 0) != data:
+            os.pwrite(fd, data, 0)
+            if old > len(data):
+                os.ftruncate(fd, len(data))
+    finally:
+        os.close(fd)
 
 
 def _ecn_files(f: Function) -> tuple[str, ...]:
@@ -200,6 +216,17 @@ def forget(shared: Path, function: Function) -> None:
             (root / link).unlink(missing_ok=True)
         for folder in (f"devices/lab/{function.bus}", f"devices/virtual/net/{function.interface}"):
             shutil.rmtree(root / folder, ignore_errors=True)
+
+
+def show_counters(shared: Path) -> None:
+    """Bring only the counters' files to the state: what traffic changes, many times a second."""
+    root = shared / "sys"
+    with open(shared / "sysfs.lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for f in load(shared / "state.json").functions.values():
+            for path, file in _counters(f):
+                with contextlib.suppress(FileNotFoundError):  # taken off the bus meanwhile
+                    _put(root / f"devices/lab/{f.bus}/infiniband/{f.rdma}/{path}", f"{file.text}\n")
 
 
 def refresh(shared: Path, links: Callable[[], Mapping[str, Link]]) -> None:

@@ -14,7 +14,8 @@ from fabrictool.lab.nodeside.state import Node
 
 @dataclass(frozen=True)
 class Link:
-    """One live interface of the node, as `ip` shows it. Addresses carry their prefix length: `10.10.1.11/24`."""
+    """One live interface of the node, as `ip` shows it. Addresses carry their prefix length: `10.10.1.11/24`. The counters are the
+    kernel's own, since the interface was made."""
 
     name: str
     mac: str
@@ -25,6 +26,10 @@ class Link:
     addresses: tuple[str, ...] = ()
     min_mtu: int = 68
     max_mtu: int = 9978
+    rx_bytes: int = 0
+    rx_packets: int = 0
+    tx_bytes: int = 0
+    tx_packets: int = 0
 
 
 @dataclass

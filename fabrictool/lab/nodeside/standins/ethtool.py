@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 
-from fabrictool.lab.nodeside import driver
+from fabrictool.lab.nodeside import counts, driver
 from fabrictool.lab.nodeside.standins.behaviour import Exit, err, serve, view
 from fabrictool.lab.nodeside.state import Function, Nic
 from fabrictool.lab.nodeside.sysfs import active
@@ -18,22 +18,6 @@ LONG = {"--show-pause": "-a", "--pause": "-A", "--driver": "-i", "--statistics":
 NO_NAME = "netlink error: no device matches name (offset 24)\nnetlink error: No such device"
 UNSUPPORTED = "netlink error: Operation not supported"
 FIRMWARE = "28.45.4028 (MT_0000000838)"
-# counters of the physical port and of the function, in the driver's words; per-priority ones follow in `statistics`
-PLAIN = (
-    "rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "rx_csum_complete", "rx_out_of_buffer",
-    "rx_vport_unicast_packets", "rx_vport_unicast_bytes", "tx_vport_unicast_packets", "tx_vport_unicast_bytes",
-    "rx_vport_rdma_unicast_packets", "rx_vport_rdma_unicast_bytes", "tx_vport_rdma_unicast_packets",
-    "tx_vport_rdma_unicast_bytes", "tx_packets_phy", "rx_packets_phy", "rx_crc_errors_phy", "tx_bytes_phy",
-    "rx_bytes_phy", "rx_out_of_range_len_phy", "rx_oversize_pkts_phy", "rx_symbol_err_phy", "rx_discards_phy",
-    "tx_discards_phy", "tx_errors_phy", "link_down_events_phy", "rx_pcs_symbol_err_phy", "rx_corrected_bits_phy",
-    "outbound_pci_stalled_wr", "outbound_pci_stalled_wr_events", "tx_pause_storm_warning_events",
-    "tx_pause_storm_error_events")
-PER_PRIORITY = ("rx_prio{}_bytes", "rx_prio{}_packets", "rx_prio{}_discards", "tx_prio{}_bytes", "tx_prio{}_packets")
-PFC_ONLY = ("rx_prio{}_pause", "rx_prio{}_pause_duration", "tx_prio{}_pause", "tx_prio{}_pause_duration",
-            "rx_prio{}_pause_transition")
-PAUSE_ONLY = ("rx_global_pause", "rx_global_pause_duration", "tx_global_pause", "tx_global_pause_duration",
-              "rx_global_pause_transition")
-BUFFER = ("rx_prio{}_buf_discard", "rx_prio{}_cong_discard", "rx_prio{}_marked")
 
 
 def run(call: Call) -> Answer:
@@ -65,7 +49,7 @@ def main(call: Call) -> int:
     if option == "-i":
         return _driver(thing)
     if option == "-S":
-        return _statistics(thing)
+        return _statistics(call, thing, name)
     return _settings(call, thing, name)
 
 
@@ -150,21 +134,19 @@ def _driver(thing: Function | Nic | None) -> int:
     return 0
 
 
-def _statistics(thing: Function | Nic | None) -> int:
-    """All zero: no traffic is measured yet. Pause keys exist only while the pause they count is on."""
+def _statistics(call: Call, thing: Function | Nic | None, name: str) -> int:
     if thing is None:
         err("no stats available")
         return 94
-    names = ["rx_packets", "tx_packets", "rx_errors", "tx_errors"]
+    links = call.links()
     if isinstance(thing, Function):
-        names = list(PLAIN) + [n.format(p) for p in range(8) for n in PER_PRIORITY]
-        names += [n.format(p) for p in range(8) if thing.pfc[p] for n in PFC_ONLY]
-        names += list(PAUSE_ONLY) if any(driver.pause(thing)) else []
-        names += [n.format(p) for p in range(8) for n in BUFFER]
+        found = list(counts.statistics(view(call), thing, links))
+    else:
+        names = ("rx_packets", "tx_packets", "rx_bytes", "tx_bytes")
+        found = [(n, getattr(links.get(name), n, 0)) for n in names] + [("rx_errors", 0), ("tx_errors", 0)]
     print("NIC statistics:")
-    for name in names:
-        count = thing.flaps if name == "link_down_events_phy" and isinstance(thing, Function) else 0
-        print(f"     {name}: {count}")
+    for key, number in found:
+        print(f"     {key}: {number}")
     return 0
 
 

@@ -8,9 +8,8 @@ from fabrictool.lab.nodeside.standins.behaviour import err, serve
 from fabrictool.lab.nodeside.state import Function
 from fabrictool.lab.nodeside.sysfs import active, gids
 from fabrictool.lab.nodeside.tool import Answer, Call, Link
+from fabrictool.lab.nodeside.wire import MTUS, active_mtu
 
-MTUS = (256, 512, 1024, 2048, 4096)
-ROCE_HEADERS = 96  # bytes an RDMA MTU leaves for headers, newer kernels
 USAGE = "Usage: ibv_devinfo             print the ca attributes"
 SPEEDS = {400: ("4X (2)", "100.0 Gbps (128)"), 200: ("4X (2)", "50.0 Gbps (64)"), 100: ("4X (2)", "25.0 Gbps (32)")}
 
@@ -50,11 +49,6 @@ def main(call: Call) -> int:
     for fn in chosen:
         print(device(fn, links.get(fn.interface), verbose))
     return 0
-
-
-def active_mtu(mtu: int) -> int:
-    """The largest RDMA MTU that fits."""
-    return max((m for m in MTUS if m <= mtu - ROCE_HEADERS), default=MTUS[0])
 
 
 def device(fn: Function, link: Link | None, verbose: bool) -> str:

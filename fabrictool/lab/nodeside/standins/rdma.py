@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from fabrictool.lab.nodeside import counts
 from fabrictool.lab.nodeside.standins.behaviour import Exit, err, serve
 from fabrictool.lab.nodeside.state import Function
-from fabrictool.lab.nodeside.sysfs import HW_COUNTERS, active
+from fabrictool.lab.nodeside.sysfs import active
 from fabrictool.lab.nodeside.tool import Answer, Call
 
 OBJECTS = ("dev", "link", "resource", "monitor", "statistic", "system", "help")
@@ -87,7 +88,7 @@ def _rows(call: Call, name: str, words: list[str]) -> tuple[Any, list[str]]:
         return devices, [f"{d['ifindex']}: {d['ifname']}: " + _flat(d, ("ifindex", "ifname")) for d in devices]
     links = call.links()
     if name == "statistic":
-        stats: list[dict[str, Any]] = [{"ifname": fn.rdma, "port": 1, **dict.fromkeys(HW_COUNTERS, 0)}
+        stats: list[dict[str, Any]] = [{"ifname": fn.rdma, "port": 1, **counts.hardware_counters(fn)}
                                        for fn in _wanted(call, words)]
         return stats, [f"link {r['ifname']}/1 " + _flat(r, ("ifname", "port")) for r in stats]
     rows: list[dict[str, Any]] = []
