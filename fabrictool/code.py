@@ -158,7 +158,6 @@ RESERVED = frozenset({
     Code.RESULT_UNPARSED,
     Code.RESULT_STALE,
     Code.SIZE_REDUCED,
-    Code.SINGLE_NODE,
     Code.TRANSPORT_UNKNOWN,
     Code.GDR_MISSING,
     Code.SHM_ON_NVLINK,

@@ -78,6 +78,7 @@ FROM_TEXT: dict[Code, str] = {
     Code.NAME_TEMPLATE: "names/test_cloud_inside::test_template",
     Code.NAME_MDNS: "names/test_judge::test_mdns",
     Code.GLOO_LOOPBACK: "names/test_cloud_inside::test_inside_a_container",
+    Code.SINGLE_NODE: "prove/test_path_mtu::test_one_node_has_no_path_to_try",
     Code.TOOL_MISSING: "rdma/test_judge::test_a_missing_device_is_told_from_a_missing_tool_and_a_missing_stack",
     Code.TOOL_TIMEOUT: "ports/test_guard::test_no_rdma_device_means_nothing_in_use",
     Code.NEEDS_ROOT: "env/test_running::test_needs_root_is_unknown",
@@ -103,6 +104,7 @@ NO_FAULT = {
     Code.ENV_CUDA_ARCH: "a wrong spec, not a wrong node",
     Code.NAME_MDNS: "a lab node asks no resolver",
     Code.GLOO_LOOPBACK: "the lab's containers have the node's own files",
+    Code.SINGLE_NODE: "a selection of one node",
     Code.NO_EVIDENCE: "a judge that says nothing",
     Code.BLOCKED: "stands beside what it is blocked by",
 }

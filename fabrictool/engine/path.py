@@ -8,12 +8,13 @@ import gevent
 from pyinfra.api.host import Host
 
 from fabrictool import ports
+from fabrictool.engine.captured import captured
 from fabrictool.engine.connect import Connection
 from fabrictool.model import Code, Finding, Observed, Reason, Run, Status, Subject, SubjectKind, Unreadable, Value
 from fabrictool.ops.collect import again
-from fabrictool.ops.remote import limited, run
 from fabrictool.ops.session import session
-from fabrictool.probes.path import Ping, control_ping, df_ping, judge_pair
+from fabrictool.probes.path import control_ping, df_ping
+from fabrictool.prove.ping import Ping, judge_pair
 from fabrictool.room import About
 from fabrictool.spec import NodeSpec
 
@@ -63,13 +64,9 @@ def _one(host: Host, peer: str, rail: str, mtu: int, source: Observed[str], targ
     assert isinstance(target, Value)
     large = _ping(host, df_ping(mtu, source.value, target.value))
     small = _ping(host, control_ping(source.value, target.value))
-    found = judge_pair(host.name, peer, rail, mtu, large, small)
-    return Finding(found.code, found.subject, "apply.path", "", found.got, found.want, found.why, found.status, remedy=found.remedy)
+    return judge_pair(host.name, peer, rail, mtu, large, small, "apply.path")
 
 
 def _ping(host: Host, step: Run) -> Ping:
-    ran = run(host, limited(("sh", "-c", '"$@"; echo "rc=$?"', "ping", *step.argv), step.timeout_s), step.timeout_s)
-    if ran.lost:
-        return Ping(124, "", ran.lost.why)
-    body, mark, rc = ran.out.rpartition("rc=")
-    return Ping(int(rc), body, ran.err) if mark and rc.strip().isdigit() else Ping(124, ran.out, ran.err)
+    got = captured(host, step.argv, step.timeout_s)
+    return Ping(124, "", got.why) if isinstance(got, Unreadable) else Ping(got.rc, got.out, got.err)

@@ -2,40 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 
-from fabrictool.engine.connect import Connection
-from fabrictool.engine.progress import Progress
+from fabrictool.engine import path_mtu
+from fabrictool.engine.task import Asked, Probe, Task
 from fabrictool.model import Reason, Unreadable
-from fabrictool.snapshot import Recording, Snapshot
-from fabrictool.spec import NodeSpec
+from fabrictool.snapshot import Recording
 
+__all__ = ["PROBES", "Asked", "Probe", "Task", "record"]
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What the admin said on the command line. `force`: also where GPUs are busy."""
-
-    force: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What a probe works with. `wants`: the selected nodes; `snaps`: what each said just now. `run_id` names everything that it starts."""
-
-    conn: Connection
-    wants: Mapping[str, NodeSpec]
-    snaps: Mapping[str, Snapshot]
-    progress: Progress
-    run_id: str
-    asked: Asked = field(default_factory=Asked)
-
-
-Probe = Callable[[Task], Recording]
-"""Never raises for a node: what went wrong stands in the recording. KeyboardInterrupt passes through once nothing is left running."""
-
-PROBES: Mapping[str, Probe] = {}
-"""Every probe by its name, in the order in which they are run: cheap and harmless ones first."""
+PROBES: Mapping[str, Probe] = {
+    "path_mtu": path_mtu.probe,
+}
+"""Every probe by its name, in the order in which they are run: cheap and harmless ones first. A probe's own file imports `Task` from
+engine/task.py."""
 
 
 def record(names: Iterable[str], task: Task, probes: Mapping[str, Probe] | None = None) -> dict[str, Recording]:

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fabrictool.model import Code, Finding, Status
-from fabrictool.probes.path import Ping, Verdict, classify, control_ping, df_ping, judge_pair, payload
+from fabrictool.probes.path import control_ping, df_ping, payload
+from fabrictool.prove.ping import Ping, Verdict, classify, judge_pair
 
 HEAD = "PING 10.10.1.2 (10.10.1.2) from 10.10.1.1 : 8972(9000) bytes of data.\n"
 REPLIES = "".join(f"8980 bytes from 10.10.1.2: icmp_seq={i} ttl=64 time=0.18 ms\n" for i in (1, 2, 3))
@@ -66,6 +67,8 @@ def test_argv() -> None:
     small = control_ping("10.10.1.1", "10.10.1.2").argv
     assert small[small.index("-s") + 1] == "56"
     assert payload(9000, "fd00::2") == 8952
+    quick = df_ping(9000, "10.10.1.1", "10.10.1.2", quick=True).argv
+    assert quick == (*run.argv[:8], "-i", "0.2", *run.argv[8:])
 
 
 @pytest.mark.parametrize("address", ["-f", "spark02", "10.10.1.2; reboot", ""])
@@ -79,7 +82,7 @@ def test_only_addresses_reach_the_argv(address: str) -> None:
 
 
 def judged(large: Ping, small: Ping) -> Finding:
-    return judge_pair("spark01", "spark02", "a", 9000, large, small)
+    return judge_pair("spark01", "spark02", "a", 9000, large, small, "apply.path")
 
 
 @pytest.mark.parametrize(("large", "small", "status", "code"), [
