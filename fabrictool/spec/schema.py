@@ -155,8 +155,19 @@ class ControlSpec:
 
 @dataclass(frozen=True, slots=True, config=STRICT)
 class CollectiveSpec:
+    """The AllReduce that proves the fabric. `size`: bytes of each rank's buffer; `runs`: how often it is run and gated.
+
+    `consumer`: whose environment the ranks get: one of env.consumers, or `file:/path` (docker's env-file rules). Without it: the first
+    of env.consumers, else the docker env-file of env.write, else nothing but /etc/nccl.conf. `program`: path of all_reduce_perf (mpirun,
+    srun). `python`, `venv`: what runs our own program (direct); `runtime.image`: the container in which it does.
+    """
+
     launcher: Annotated[str, Field(pattern="^(direct|mpirun|srun)$")] = "direct"
     runtime: RuntimeSpec | None = None
+    consumer: Annotated[str, Field(pattern=r"^((docker|systemd):[^\s/]+|file:/\S+)$")] | None = None
+    program: str | None = None
+    python: str | None = None
+    venv: str | None = None
     size: Size = 268435456
     runs: Annotated[int, Field(ge=1, le=100)] = 3
     min_share_of_line_rate: Annotated[float, Field(gt=0, le=1)] = 0.85

@@ -25,6 +25,7 @@ TC, QOS = "traffic_class: 104", "qos: {trust: dscp, dscp_to_priority: {26: 3}, p
 SET, MTU = "{NCCL_IB_QPS_PER_CONNECTION: 4}", "mtu: 9216, mtu_counts: frame"
 TWO = "          - {rail: b, rdma: mlx5_10, interface: if1}\n    bootstrap: eth0\n    env:\n"
 SW, F2 = "pfc: [3], keeps_dscp: true}", "{rail: b, rdma: mlx5_2, interface: if1}"
+C = "collective: {size: 1GiB}"
 SSH = "ssh: {user: admin, known_hosts: ./known_hosts}"
 
 CASES = (
@@ -154,6 +155,32 @@ CASES = (
     Case("digest placeholder", "collective: {size: 1GiB}", "collective: {runtime: {image: ¦'IMAGE@sha256:DIGEST'}}", "warning",
          "is a placeholder",
          "collective: {runtime: {image: 'a@sha256:" + "0" * 64 + "'}}"),
+    Case("image: an option", C, "collective: {runtime: {image: ¦-v}}", "error", "is no image with a digest"),
+    Case("image: mpirun", C, f"collective: {{launcher: mpirun, runtime: ¦{{image: 'a@sha256:{64 * '0'}'}}}}", "error",
+         "starts no containers", f"collective: {{launcher: direct, runtime: {{image: 'a@sha256:{64 * '0'}'}}}}"),
+    Case("program: direct", C, "collective: {program: ¦/opt/all_reduce_perf}", "error", "program is not for the launcher direct",
+         "collective: {launcher: mpirun, program: /opt/all_reduce_perf}"),
+    Case("python: srun", C, "collective: {launcher: srun, python: ¦/usr/bin/python3}", "error", "python is not for the launcher srun",
+         "collective: {python: /usr/bin/python3}"),
+    *(Case(f"program path {bad}", C, f"collective: {{launcher: mpirun, program: ¦{bad}}}", "error", "program is an absolute path",
+           "collective: {launcher: mpirun, program: /usr/local/bin/all_reduce_perf}")
+      for bad in ("all_reduce_perf", "/a/../b", '"/a\\nb"')),
+    Case("venv and python", C, "collective: {venv: ¦/opt/v, python: /usr/bin/python3}", "error", "name the same thing twice",
+         "collective: {venv: /opt/v}"),
+    Case("venv and image", C, f"collective: {{venv: ¦/opt/v, runtime: {{image: 'a@sha256:{64 * '0'}'}}}}", "error",
+         "does not see a venv", f"collective: {{python: /usr/bin/python3, runtime: {{image: 'a@sha256:{64 * '0'}'}}}}"),
+    Case("consumer: not listed", C, 'collective: {consumer: ¦"docker:vllm-*"}', "error", "is not in env.consumers",
+         "collective: {consumer: file:/etc/fabrictool/nccl.env}"),
+    Case("consumer: relative", C, "collective: {consumer: ¦file:/a/../b}", "error", "takes an absolute path"),
+    Case("consumer: no kind", C, "collective: {consumer: ¦vllm}", "error", "has to be text that matches"),
+    Case("size: no float32", C, "collective: {size: ¦67108865B}", "error", "is no number of float32 values",
+         "collective: {size: 67108864B}"),
+    Case("size: none", C, "collective: {size: ¦0B}", "error", "is no number of float32 values"),
+    Case("size: small", C, "collective: {size: ¦32MiB}", "warning", "too small for a bandwidth", "collective: {size: 64MiB}"),
+    Case("size: unified memory", C, "gpu: {unified_memory: true}\ncollective: {size: ¦2GiB}", "warning", "share the system's memory",
+         "gpu: {unified_memory: true}\ncollective: {size: 1GiB}"),
+    Case("control: small", C, "collective: {control: {max_bytes_per_node: ¦1MiB}}", "error", "needs room for 32 MiB",
+         "collective: {control: {max_bytes_per_node: 32MiB}}"),
     Case("size without unit", "collective: {size: 1GiB}", "collective: {size: ¦1024}", "error", "size 1024 has no unit",
          "collective: {size: 1 kB}"),
     Case("revision", "0123456789abcdef0123456789abcdef01234567", "¦main", "error", "a revision is a commit of 40 hex digits"),

@@ -1,4 +1,4 @@
-"""Collective, checkpoints, kernel caches: checked already, although nothing acts on them yet."""
+"""Checkpoints, kernel caches: checked already, although nothing acts on them yet."""
 
 from __future__ import annotations
 
@@ -10,24 +10,7 @@ from fabrictool.spec.rules.view import Rule, View
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 PLACEHOLDER_COMMIT = "COMMIT40"  # of the examples: valid, and nothing can be verified against it
-PINNED = re.compile(r"[^\s@]+@sha256:[0-9a-f]{64}")
-PLACEHOLDER_IMAGE = re.compile(r"[^\s@]+@sha256:DIGEST")
 SOURCE = re.compile(r"[a-z][a-z0-9+]*:\S+")
-
-
-def image(v: View) -> Iterator[Problem]:
-    """The image that makes the traffic."""
-    runtime = v.spec.collective.runtime if v.spec.collective else None
-    if runtime is None or PINNED.fullmatch(runtime.image):
-        return
-    at = v.at("collective", "runtime", "image")
-    if PLACEHOLDER_IMAGE.fullmatch(runtime.image):
-        yield warning(at, f"{shown(runtime.image)} is a placeholder", "", "write the image with its own digest")
-    elif "@" in runtime.image or not re.fullmatch(r"\S+", runtime.image):
-        yield error(at, f"{shown(runtime.image)} is no image with a digest", "", "write NAME@sha256:64 hex digits")
-    else:
-        yield warning(at, f"image {shown(runtime.image)} is not pinned", "a tag can name different images on different nodes",
-                      "write NAME@sha256:DIGEST")
 
 
 def checkpoints(v: View) -> Iterator[Problem]:
@@ -71,7 +54,6 @@ def _absolute(path: str) -> bool:
 
 
 RULES = (
-    Rule(image, (("collective",),)),
     Rule(checkpoints, (("checkpoints",),)),
     Rule(sizes, (("collective",), ("checkpoints",))),
     Rule(kernel_caches, (("kernel_caches",),)),
