@@ -79,6 +79,8 @@ FROM_TEXT: dict[Code, str] = {
     Code.NAME_MDNS: "names/test_judge::test_mdns",
     Code.GLOO_LOOPBACK: "names/test_cloud_inside::test_inside_a_container",
     Code.SINGLE_NODE: "prove/test_path_mtu::test_one_node_has_no_path_to_try",
+    Code.BOOTSTRAP_BLOCKED: "prove/test_bootstrap_tcp::test_each_way_to_be_blocked_names_its_direction",
+    Code.LEFT_BEHIND: "prove/test_bootstrap_tcp::test_what_is_left_behind",
     Code.TOOL_MISSING: "rdma/test_judge::test_a_missing_device_is_told_from_a_missing_tool_and_a_missing_stack",
     Code.TOOL_TIMEOUT: "ports/test_guard::test_no_rdma_device_means_nothing_in_use",
     Code.NEEDS_ROOT: "env/test_running::test_needs_root_is_unknown",
@@ -105,6 +107,8 @@ NO_FAULT = {
     Code.NAME_MDNS: "a lab node asks no resolver",
     Code.GLOO_LOOPBACK: "the lab's containers have the node's own files",
     Code.SINGLE_NODE: "a selection of one node",
+    Code.BOOTSTRAP_BLOCKED: "shown only by the check of that name, which makes connections",
+    Code.LEFT_BEHIND: "a run of ours that did not clean up",
     Code.NO_EVIDENCE: "a judge that says nothing",
     Code.BLOCKED: "stands beside what it is blocked by",
 }

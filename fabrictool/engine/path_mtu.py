@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fabrictool.engine.captured import answers, captured, utc_now
-from fabrictool.engine.task import Task
 from fabrictool.engine.sidebyside import side_by_side
+from fabrictool.engine.task import Task
 from fabrictool.model import Run, Unreadable, Value
 from fabrictool.probes.path import control_ping, df_ping
 from fabrictool.prove.addresses import rail_addresses, rail_nodes

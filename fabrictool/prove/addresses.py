@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from fabrictool import ports
 from fabrictool.model import Observed
 from fabrictool.prove.case import Case
+from fabrictool.prove.cover import ALL_PAIRS_UP_TO, cover
 from fabrictool.snapshot import Snapshot
 from fabrictool.spec import NodeSpec
 
@@ -43,6 +44,16 @@ def named(nodes: Iterable[str], most: int = 12) -> str:
     every = list(nodes)
     more = f" and {len(every) - most} more" if len(every) > most else ""
     return ", ".join(every[:most]) + more
+
+
+def untried(nodes: Sequence[str], what: str) -> str:
+    """The pairs that the covering set leaves out, for people; "" for none. All are named up to ten nodes, which leave 15."""
+    tried = {frozenset(cell) for cell in cover(nodes)}
+    left = [f"{a}-{b}" for i, a in enumerate(nodes) for b in nodes[i + 1:] if frozenset((a, b)) not in tried]
+    if not left:
+        return ""
+    return (f"{what} between {len(left)} pairs of nodes that were not tried (above {ALL_PAIRS_UP_TO} nodes each one is tried with its "
+            f"neighbours in the spec and with the one half the list away): {named(left, 24)}")
 
 
 def not_selected(case: Case) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fabrictool import ports
 from fabrictool.model import Code, Evidence, Finding, Observed, Said, Status, Subject, SubjectKind, Unproven, Value
-from fabrictool.prove.addresses import named, not_selected, rail_functions, rail_nodes
+from fabrictool.prove.addresses import named, not_selected, rail_functions, rail_nodes, untried
 from fabrictool.prove.case import Case
 from fabrictool.prove.cover import Blame, Cell, Whose, blame, cover, possible, undirected
 from fabrictool.prove.ping import HOLES, Ping, Verdict, classify
@@ -19,7 +19,6 @@ from fabrictool.snapshot import Recording, Snapshot
 CHECK = "path_mtu"
 MOMENT = "ping"
 PATH = f"{CHECK}.ping"
-LISTED = 24  # pairs that were not tried and are named one by one
 _HEADER = re.compile(r"^PING \S{1,64} \(([0-9a-fA-F.:]{2,45})\)[^\n]{0,120}?\b[0-9]{1,5}\(([0-9]{1,5})\) bytes of data", re.M)
 
 
@@ -202,13 +201,8 @@ def _extent(case: Case, rails: Mapping[str, Sequence[str]], done: Sequence[_Rail
     yield Evidence("pings_with_a_verdict", len(judged))
     for mtu in {rail.mtu for rail in done if rail.mtu}:
         yield Evidence("mtu_bytes", mtu)
-    for nodes in dict.fromkeys(tuple(n) for n in rails.values()):
-        tried = {frozenset(cell) for cell in cover(nodes)}
-        left = [f"{a}-{b}" for i, a in enumerate(nodes) for b in nodes[i + 1:] if frozenset((a, b)) not in tried]
-        if left:
-            yield Unproven(f"the path between {len(left)} pairs of nodes that were not tried (above eight nodes each speaks with its "
-                           f"neighbours in the spec and with the one half the list away): {named(left, LISTED)}")
-    for text in (not_selected(case), _across(case, rails)):
+    pairs = [untried(nodes, "paths") for nodes in dict.fromkeys(tuple(n) for n in rails.values())]
+    for text in (*pairs, not_selected(case), _across(case, rails)):
         if text:
             yield Unproven(text)
 

@@ -75,3 +75,19 @@ def pings(cells: Mapping[str, Mapping[Cell, str]], mtu: int = 9000) -> Recording
 def case(recording: Recording, count: int, left_out: frozenset[str] = frozenset(), **changes: object) -> Case:
     specs = wants(count, **changes)
     return Case(specs, {n: snapshot(n) for n in specs}, {recording.probe: recording}, Fleet(left_out=left_out))
+
+
+def tcp(cells: Mapping[Cell, str], **said: Mapping[str, Captured]) -> Recording:
+    """`cells`: directed pair -> what the connection did: ok, or the first word of listen.py. `said`: node -> sections in its own words."""
+    nodes = tuple(dict.fromkeys(n for cell in cells for n in cell))
+    port = {n: str(40000 + i) for i, n in enumerate(nodes)}
+    takes: dict[str, dict[str, Captured]] = {
+        n: {"listen": Captured(0, f"listening {at(n, 'a')} {port[n]} 4711\n"), "stop": Captured(0, "was listening\n"),
+            "left": Captured(0, "")} for n in nodes}
+    for (node, peer), what in cells.items():
+        ok = Captured(0, f"connected {at(node, 'a')} {at(peer, 'a')} {port[peer]} 0.4\n")
+        other = {"none": Captured(127, "", "sh: 1: python3: not found\n"), "garbage": Captured(0, "connected to the internet\n")}
+        takes[node][f"connect[{peer}]"] = ok if what == "ok" else other.get(what, Captured(1, f"{what} E0 words of the system\n"))
+    for node, sections in said.items():
+        takes[node].update(sections)
+    return Recording("bootstrap_tcp", "20261129T200000Z-abcd1234", takes={"tcp": {n: Snapshot(n, s) for n, s in takes.items()}})
