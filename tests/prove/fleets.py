@@ -64,6 +64,7 @@ def h20s(pfc: tuple[int, ...] | str = (3,)) -> Fleet:
         for i, device in enumerate((*H20_RAILS, "mlx5_4", "mlx5_5")):
             interface = f"ens{i}np0" if i < 8 else f"storage{i - 8}"
             node.add(interface, f"10.20.{i}.{k}/24", pci=f"0000:{0x40 + i:02x}:00.0", port="p0", rdma=device)
+            node.speed[interface] = "400000"
             node.guid[device] = f"b83f:d203:00ab:{0xcd00 + i:04x}"
             qos |= sections_of(interface, configured())
         snaps[name] = replace(node.snapshot(), node=name, sections={**node.snapshot().sections, **qos})
