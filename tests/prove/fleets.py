@@ -34,6 +34,7 @@ def sparks(count: int = 4, pfc: tuple[int, ...] | str = "none", **spec: Any) -> 
         for interface, subnet in ((SPARK_A, 1), (SPARK_B, 2)):
             node.netdevs[interface]["addr_info"][0]["local"] = f"10.10.{subnet}.{i}"
         qos = {k: v for interface in (SPARK_A, SPARK_B) for k, v in sections_of(interface, configured()).items()}
+        qos |= {f"rdma.tclass[{d}]": Captured(0, "no such file\n") for d in (A, B)}
         snaps[name] = replace(node.snapshot(), node=name, sections={**node.snapshot().sections, **qos})
         functions = [Function(A, SPARK_A, "p0"), Function(B, SPARK_B, "p0")]
         counts[name] = Counts(functions, {SPARK_A: 10**9, SPARK_B: 10**9, MGMT: 10**9})
@@ -66,7 +67,7 @@ def h20s(pfc: tuple[int, ...] | str = (3,)) -> Fleet:
             node.add(interface, f"10.20.{i}.{k}/24", pci=f"0000:{0x40 + i:02x}:00.0", port="p0", rdma=device)
             node.speed[interface] = "400000"
             node.guid[device] = f"b83f:d203:00ab:{0xcd00 + i:04x}"
-            qos |= sections_of(interface, configured())
+            qos |= {**sections_of(interface, configured()), f"rdma.tclass[{device}]": Captured(0, "no such file\n")}
         snaps[name] = replace(node.snapshot(), node=name, sections={**node.snapshot().sections, **qos})
         functions = [Function(d, f"ens{i}np0", f"p{i}") for i, d in enumerate(H20_RAILS)]
         functions += [Function("mlx5_4", "storage0", "s0"), Function("mlx5_5", "storage1", "s1")]
