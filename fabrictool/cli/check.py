@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 @click.option("--save", metavar="BUNDLE", default=None, type=click.Path(dir_okay=False, path_type=Path),
               help="Keep what was read and recorded in this bundle; --from BUNDLE judges it again.")
 @click.option("--force", is_flag=True, help="Make traffic also where GPUs are busy. It will slow down whatever runs there.")
+@click.option("--baseline", metavar="BUNDLE", default=None, type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="Compare bandwidth with what --save kept in this bundle when the fleet was well.")
 def command(names: tuple[str, ...], inventory: Path, limit: str, bundle: Path | None, outputs: tuple[Output, ...], verbose: int,
-            strict: bool, ask_sudo: bool, paths: tuple[Path, ...], save: Path | None, force: bool) -> Exit:
+            strict: bool, ask_sudo: bool, paths: tuple[Path, ...], save: Path | None, force: bool, baseline: Path | None) -> Exit:
     """Judge nodes by checks (all read-only ones without NAMES). Changes nothing.
 
     Checks that make traffic run only when they are named. `fabrictool explain NAME` prints a check's manual page. Exit 1: a check
@@ -48,11 +50,13 @@ def command(names: tuple[str, ...], inventory: Path, limit: str, bundle: Path | 
     unknown_rooms(checks, [room.name for room in ROOMS])
     if save is not None:
         _writable(save)
+    compared = _baselines(baseline) if baseline is not None else {}
     with ExitStack() as stack:
         begin = time.monotonic()
         got = look(stack, inventory, limit, bundle, ask_sudo, checks)
         found = got.findings()
         recordings = _recordings(got, checks, run_id(), force)
+        got.baselines = compared
         judged = got.judged(checks, recordings)
         spent = {c.name: round(time.monotonic() - begin, 3) for c in checks}
         report = assemble(got.info("check", run_id()), {c.name: c.rooms for c in checks}, found, got.wants.values(), judged=judged,
@@ -79,6 +83,18 @@ def _recordings(got: Look, checks: Iterable[Listed], run_id: str, force: bool) -
     from fabrictool.engine.probe import Asked, Task, record
 
     return record(names, Task(got.conn, got.wants, got.snaps, Shown(), run_id, Asked(force)))
+
+
+def _baselines(path: Path) -> Mapping[str, Recording]:
+    from fabrictool.snapshot import bundle
+
+    try:
+        held = bundle.read(path)
+    except bundle.BundleError as error:
+        raise Stop(Exit.NO_VERDICT, f"--baseline {error}") from error
+    if not held.recordings:
+        raise Stop(Exit.USAGE, f"--baseline {path}: holds no recorded run; make one with `fabrictool check allreduce --save FILE`")
+    return held.recordings
 
 
 def _writable(save: Path) -> None:

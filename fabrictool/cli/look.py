@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class Look:
     """One look at the fleet. `conn` is open while `close` has not run; None when judged from a bundle. `others`: what a bundle holds of
     nodes that are not selected: no verdict on them, but evidence for the selected ones. `recordings`: what it holds of probes;
-    `saved`: notes on it."""
+    `saved`: notes on it. `baselines`: recordings of another bundle, to compare with."""
 
     site: Site
     wants: dict[str, NodeSpec]
@@ -44,6 +44,7 @@ class Look:
     reach: dict[str, Finding] = field(default_factory=dict)
     others: dict[str, Snapshot] = field(default_factory=dict)
     recordings: Mapping[str, Recording] = field(default_factory=dict)
+    baselines: Mapping[str, Recording] = field(default_factory=dict)
     conn: Connection | None = None
     interrupted: bool = False
     saved: tuple[str, ...] = ()
@@ -56,7 +57,7 @@ class Look:
 
     def judged(self, checks: Iterable[Listed], recordings: Mapping[str, Recording]) -> dict[str, Judged]:
         """What the checks' own judges say over the fleet."""
-        case = Case(self.wants, self.snaps, recordings, self._fleet())
+        case = Case(self.wants, self.snaps, recordings, self._fleet(), self.baselines)
         return {c.name: judged(c, case) for c in checks if c.check.judge}
 
     def findings(self) -> dict[str, tuple[Finding, ...]]:

@@ -14,12 +14,13 @@ from fabrictool.spec import NodeSpec
 @dataclass(frozen=True, slots=True)
 class Case:
     """`wants`: the selected nodes, in the spec's order; `snaps`: what each said (one that could not be read has `error`);
-    `recordings`: by the probe's name."""
+    `recordings`: by the probe's name; `baselines`: likewise, of the same fleet when it was well."""
 
     wants: Mapping[str, NodeSpec]
     snaps: Mapping[str, Snapshot] = field(default_factory=dict)
     recordings: Mapping[str, Recording] = field(default_factory=dict)
     fleet: Fleet = field(default_factory=Fleet)
+    baselines: Mapping[str, Recording] = field(default_factory=dict)
 
     def snap(self, node: str) -> Snapshot:
         return self.snaps.get(node) or Snapshot(node, error=Unreadable(Reason.NOT_COLLECTED, f"{node}: no snapshot"))

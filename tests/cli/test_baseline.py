@@ -1,0 +1,45 @@
+"""`check --baseline`: a bundle that cannot be compared with is said before any node is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fabrictool.cli import run
+from fabrictool.exits import Exit
+from fabrictool.prove import Case
+from fabrictool.snapshot import Captured, Recording, Snapshot, bundle
+from tests.specs import node_spec
+
+SPEC = Path(__file__).resolve().parents[2] / "inventories" / "spark4.yaml"
+
+
+def saved(path: Path, *recordings: Recording) -> Path:
+    bundle.write(path, [Snapshot("spark01", {"ports.ip": Captured(0, "[]")})], bundle.Meta("0", "2026-01-01T00:00:00+00:00", "d"),
+                 recordings)
+    return path
+
+
+def check(baseline: Path) -> int:
+    """Judges a bundle in which no node of the spec could be read."""
+    judged = saved(baseline.parent / "judged.tar.gz")
+    return run(["check", "path_mtu", "-i", str(SPEC), "--from", str(judged), "--baseline", str(baseline)])
+
+
+def test_a_baseline_that_is_no_bundle_or_holds_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(tmp_path / "none.tar.gz") == Exit.USAGE
+    (tmp_path / "text.tar.gz").write_text("no bundle")
+    assert check(tmp_path / "text.tar.gz") == Exit.NO_VERDICT
+    assert "--baseline" in capsys.readouterr().err
+    assert check(saved(tmp_path / "plain.tar.gz")) == Exit.USAGE
+    assert "holds no recorded run" in capsys.readouterr().err
+
+
+def test_a_whole_one_is_no_reason_to_stop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert check(saved(tmp_path / "good.tar.gz", Recording("allreduce"))) == Exit.NO_VERDICT
+    assert "--baseline" not in capsys.readouterr().err
+
+
+def test_without_one_there_is_nothing_to_compare_with() -> None:
+    assert Case({"spark01": node_spec()}).baselines == {}
