@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,11 +17,26 @@ from tests.prove.counts import Counts, Function
 from tests.prove.recordings import ROW_H20, ROWS, RUNS, WIRE, WIRE_H20, Fleet, repeated
 from tests.qos.device import configured
 from tests.qos.nodes import sections_of
+from tests.rdma.nodes import gid_lines, gid_of
 from tests.specs import SPARK, node_spec
 
 A, B = "rocep1s0f0", "roceP2p1s0f0"
 H20_RAILS = tuple(f"mlx5_{i}" for i in (0, 1, 2, 3, 6, 7, 8, 9))
 HEADERS = 1.02  # bytes on the wire to bytes of payload, path MTU 4096: nccl.md 1.6
+
+
+def rdma_of(devices: Mapping[str, tuple[str, str]], rate: str) -> dict[str, Captured]:
+    """What sysfs and ibv_devinfo say of healthy devices. `devices`: name -> interface and address."""
+    out = {}
+    for device, (interface, address) in devices.items():
+        at = f"/sys/class/infiniband/{device}/ports/1"
+        out[f"rdma.port[{device}]"] = Captured(0, f"{at}/state:4: ACTIVE\n{at}/phys_state:5: LinkUp\n{at}/rate:{rate}\n"
+                                                  f"{at}/link_layer:Ethernet\n")
+        out[f"rdma.gids[{device}]"] = Captured(0, gid_lines((2, gid_of(address), interface, "IB/RoCE v1"),
+                                                            (3, gid_of(address), interface, "RoCE v2")))
+        out[f"rdma.devinfo[{device}]"] = Captured(0, f"hca_id:\t{device}\n\t\tport:\t1\n\t\t\tactive_mtu:\t\t4096 (5)\n")
+        out[f"rdma.tclass[{device}]"] = Captured(0, "no such file\n")
+    return out
 
 
 def sparks(count: int = 4, pfc: tuple[int, ...] | str = "none", **spec: Any) -> Fleet:
@@ -34,7 +50,7 @@ def sparks(count: int = 4, pfc: tuple[int, ...] | str = "none", **spec: Any) -> 
         for interface, subnet in ((SPARK_A, 1), (SPARK_B, 2)):
             node.netdevs[interface]["addr_info"][0]["local"] = f"10.10.{subnet}.{i}"
         qos = {k: v for interface in (SPARK_A, SPARK_B) for k, v in sections_of(interface, configured()).items()}
-        qos |= {f"rdma.tclass[{d}]": Captured(0, "no such file\n") for d in (A, B)}
+        qos |= rdma_of({A: (SPARK_A, f"10.10.1.{i}"), B: (SPARK_B, f"10.10.2.{i}")}, "200 Gb/sec (4X HDR)")
         snaps[name] = replace(node.snapshot(), node=name, sections={**node.snapshot().sections, **qos})
         functions = [Function(A, SPARK_A, "p0"), Function(B, SPARK_B, "p0")]
         counts[name] = Counts(functions, {SPARK_A: 10**9, SPARK_B: 10**9, MGMT: 10**9})
@@ -67,7 +83,7 @@ def h20s(pfc: tuple[int, ...] | str = (3,)) -> Fleet:
             node.add(interface, f"10.20.{i}.{k}/24", pci=f"0000:{0x40 + i:02x}:00.0", port="p0", rdma=device)
             node.speed[interface] = "400000"
             node.guid[device] = f"b83f:d203:00ab:{0xcd00 + i:04x}"
-            qos |= {**sections_of(interface, configured()), f"rdma.tclass[{device}]": Captured(0, "no such file\n")}
+            qos |= {**sections_of(interface, configured()), **rdma_of({device: (interface, f"10.20.{i}.{k}")}, "400 Gb/sec (4X NDR)")}
         snaps[name] = replace(node.snapshot(), node=name, sections={**node.snapshot().sections, **qos})
         functions = [Function(d, f"ens{i}np0", f"p{i}") for i, d in enumerate(H20_RAILS)]
         functions += [Function("mlx5_4", "storage0", "s0"), Function("mlx5_5", "storage1", "s1")]
