@@ -13,6 +13,13 @@ from tests.lab.fleet import LAB_FIXTURES, built
 NO_LAB = "FABRICTOOL_NO_LAB"  # set to a reason: tests that need a lab are left out, and the summary says why
 
 
+LONGEST = ("tests/lab/test_fault_walk.py", "tests/property/test_ssh.py", "tests/e2e/")  # begun first, or all others wait for them
+
+
+def _turn(item: pytest.Item) -> int:
+    return next((i for i, start in enumerate(LONGEST) if item.nodeid.startswith(start)), len(LONGEST))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if LAB_FIXTURES & set(getattr(item, "fixturenames", ())):
@@ -22,6 +29,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left = [i for i in items if i.get_closest_marker("lab") is not None]
         config.hook.pytest_deselected(items=left)
         items[:] = kept
+    items.sort(key=_turn)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -95,7 +95,8 @@ def start(layout: Layout, node: NodePlan) -> None:
     sysfs.write(here.sysfs, load(here.state), {})  # every name has to be there when the overlay is mounted
     here.init_plan.write_text(json.dumps({
         "name": node.name, "netns": str(layout.netns(node.name)), "disk": str(here.disk), "tree": str(here.tree),
-        "shared": str(here.shared), "lib": str(layout.lib), "python": sys.base_prefix, "boot_id": boot_id, "boots": boots}))
+        "shared": str(here.shared), "lib": str(layout.lib), "python": sys.base_prefix, "boot_id": boot_id, "boots": boots,
+        "functions": len(load(here.state).functions)}))
     script = layout.lib / "fabrictool" / "lab" / "nodeside" / "init.py"
     with open(here.init_log, "wb") as log:
         done = subprocess.run([sys.executable, "-I", "-S", str(script), str(here.init_plan)], stdin=subprocess.DEVNULL,
@@ -177,12 +178,21 @@ def afresh(lab: Lab, names: Iterable[str], lay_out: Callable[[NodePlan, NodeLayo
 
 # -- what faults need --------------------------------------------------------------------------------------------------
 
+# Until it is gone: a connection made meanwhile would still be served.
+STOP_SSHD = """[ -e /run/sshd.pid ] || exit 0
+p=$(cat /run/sshd.pid) n=0
+kill "$p"
+while kill -0 "$p" 2>/dev/null && [ "$n" -lt 100 ]; do sleep 0.1; n=$((n + 1)); done
+rm -f /run/sshd.pid
+"""
+
+
 def sshd(lab: Lab, name: str, running: bool) -> None:
     if running:
         done = lab.exec(name, ["/bin/sh", "-c", '[ -e /run/sshd.pid ] && kill -0 "$(cat /run/sshd.pid)" 2>/dev/null || '
                                "exec /usr/sbin/sshd -E /opt/fabrictool-lab/node/sshd.log"])
     else:
-        done = lab.exec(name, ["/bin/sh", "-c", '[ ! -e /run/sshd.pid ] || { kill "$(cat /run/sshd.pid)"; rm -f /run/sshd.pid; }'])
+        done = lab.exec(name, ["/bin/sh", "-c", STOP_SSHD])
     if not done.ok:
         raise LabError(f"{name}: sshd: {done.err.strip()}")
 
