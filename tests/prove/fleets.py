@@ -56,7 +56,8 @@ def sparks(count: int = 4, pfc: tuple[int, ...] | str = "none", **spec: Any) -> 
         counts[name] = Counts(functions, {SPARK_A: 10**9, SPARK_B: 10**9, MGMT: 10**9})
     facts = AllReduce("direct", "nccl-tests", 268_435_456, 5, 20, 1, names, RUNS, default_run="default", consumer="docker:vllm-1",
                       added={"NCCL_ALGO": "Ring", "NCCL_DEBUG": "INFO"}, command="all_reduce_perf -b 256M -e 256M", limit_s=120)
-    fleet = Fleet(wants, snaps, counts, (A, B), facts, ROWS[count], names, {n: f"{SPARK_A}:10.10.1.{i}" for i, n in enumerate(names, 11)})
+    fleet = Fleet(wants, snaps, counts, (A, B), facts, ROWS[count], names, {n: f"{SPARK_A}:10.10.1.{i}" for i, n in enumerate(names, 11)},
+                  (f"IB_HCA {A},{B}", "IB_TC 104", f"SOCKET_IFNAME ={SPARK_A}", "IB_QPS_PER_CONNECTION 4", "IB_SPLIT_DATA_ON_QPS 1"))
     for phase in fleet.phases:
         fleet.carry(phase, round(WIRE[count] * HEADERS))
     return fleet
@@ -91,7 +92,7 @@ def h20s(pfc: tuple[int, ...] | str = (3,)) -> Fleet:
     facts = AllReduce("mpirun", "nccl-tests", 1_073_741_824, 5, 20, 1, repeated(names, 8), RUNS, default_run="default",
                       consumer="docker:sglang-1", added={"NCCL_ALGO": "Ring"}, command="mpirun -np 16 all_reduce_perf", limit_s=120)
     oob = {n: f"eth0:192.0.2.{k}" for k, n in enumerate(names, 1)}
-    fleet = Fleet(wants, snaps, counts, H20_RAILS, facts, ROW_H20, repeated(names, 8), oob)
+    fleet = Fleet(wants, snaps, counts, H20_RAILS, facts, ROW_H20, repeated(names, 8), oob, gdr=True)
     for phase in fleet.phases:
         fleet.carry(phase, round(WIRE_H20 * HEADERS))
     return fleet

@@ -56,7 +56,8 @@ class Fleet:
     """`counts`: each node's counters at the start; `rails`: the functions that carry the run, `flows`: phase (idle or a run) -> what they
     and others carry. `mirrors`: functions of one port show the port's own counters twice. `resets`, `reboots`: in the phase, before
     anything is carried. `socket_bytes`: a phase's bytes by TCP over an interface of each node. `hosts`: the host of each rank; `oob`:
-    each node's bootstrap interface and address, as NCCL writes them."""
+    each node's bootstrap interface and address, as NCCL writes them; `env`: what it says it found there (`NAME value`, without NCCL_);
+    `gdr`: NIC and GPU exchange data directly. `rows`: other rows of numbers than `row`, by run."""
 
     wants: dict[str, NodeSpec]
     snaps: dict[str, Snapshot]
@@ -66,6 +67,9 @@ class Fleet:
     row: str
     hosts: tuple[str, ...]
     oob: dict[str, str]
+    env: tuple[str, ...] = ("IB_TC 104",)
+    gdr: bool = False
+    rows: dict[str, str] = field(default_factory=dict)
     probe: str = "allreduce"
     flows: dict[tuple[str, str, str], Flow] = field(default_factory=dict)
     mirrors: bool = True
@@ -110,7 +114,7 @@ class Fleet:
                 begun = now.epoch_s + 0.6
                 self._pass(now, phase, node)
                 if phase != "idle":
-                    take(phase, node, self._run(node, begun, now.epoch_s - 0.8))
+                    take(phase, node, self._run(phase, node, begun, now.epoch_s - 0.8))
                 take(f"{phase}.after", node, now.sections())
                 now.wait(1.0)
         return Recording(self.probe, "20260101T100000Z-0000beef", "2026-01-01T10:00:00+00:00", "2026-01-01T10:01:10+00:00",
@@ -150,20 +154,21 @@ class Fleet:
             name, n = self.socket_bytes[phase, node]
             now.nets[name] += n
 
-    def _run(self, node: str, begun: float, ended: float) -> dict[str, Captured]:
+    def _run(self, run: str, node: str, begun: float, ended: float) -> dict[str, Captured]:
         """The take of a run on a node: started by us (direct), or by mpirun on the first node."""
+        row, env = self.rows.get(run, self.row), (*self.env, *(("ALGO Ring",) if run in self.facts.runs and self.facts.algorithm else ()))
         out = {"clock.start": Captured(0, f"{begun:.9f}\n"), "clock.end": Captured(0, f"{ended:.9f}\n"), "left": Captured(0, "")}
         gpu = self.wants[node].gpu
         model, first = gpu.model if gpu else "", node == self.facts.rank_nodes[0]
-        text = texts.result(self.hosts, model, self.row, self.facts.size_bytes)
+        text = texts.result(self.hosts, model, row, self.facts.size_bytes)
         for rank, where in enumerate(self.facts.rank_nodes):
             if where == node:
-                log = texts.nccl_log(rank, self.hosts, self.rails, self.oob[node], ("IB_TC 104", "ALGO Ring"))
+                log = texts.nccl_log(rank, self.hosts, self.rails, self.oob[node], env, self.gdr)
                 out[f"nccl.log[{self.hosts[rank]}.{texts.pid(rank)}]"] = Captured(0, log)
                 if self.facts.launcher == "direct":
                     out[f"rank[{rank}]"] = Captured(0, text if rank == 0 else "")
         if first:
-            out["result.json"] = Captured(0, texts.result_json(self.hosts, model, self.row))
+            out["result.json"] = Captured(0, texts.result_json(self.hosts, model, row, begun + 0.2))
             if self.facts.launcher != "direct":
                 out["launcher"] = Captured(0, text)
         return out
