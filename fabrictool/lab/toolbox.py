@@ -15,6 +15,8 @@ PLACES = {
     "netplan": "/usr/sbin", "networkctl": "/usr/bin", "lldptool": "/usr/sbin", "show_gids": "/usr/sbin",
     "ibdev2netdev": "/usr/bin", "mlxconfig": "/usr/bin", "ibv_devices": "/usr/bin", "ibstat": "/usr/sbin",
 }
+# Programs that run for themselves, as the user that starts them: not answered by the node's tool server.
+PROGRAMS = {"all_reduce_perf": "/usr/local/bin", "all_reduce_perf_mpi": "/usr/local/bin"}
 FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")  # root's PATH
 
 
@@ -28,6 +30,14 @@ def wrapper(tool: str) -> str:
     main = f"{INSIDE}/lib/fabrictool/lab/nodeside/client.py"
     return (f"#!/bin/sh\n# Stand-in of a fabrictool lab: not the real {tool}.\n"
             f"LD_LIBRARY_PATH={INSIDE}/python/lib exec {python_inside()} -I -S {main} {tool} \"$@\"\n")
+
+
+def program(name: str) -> str:
+    """What stands in the place of a program of its own."""
+    main = f"{INSIDE}/lib/fabrictool/lab/nodeside/nccl/main.py"
+    return (f"#!/bin/sh\n# Stand-in of a fabrictool lab: not the real {name}.\n"
+            f"LD_LIBRARY_PATH={INSIDE}/python/lib${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}} "
+            f"exec {python_inside()} -I -S {main} \"$0\" \"$@\"\n")
 
 
 IP = f"""#!/bin/sh
@@ -57,11 +67,12 @@ def exists(tool: str) -> bool:
 
 
 def present(tools: frozenset[str]) -> dict[str, str]:
-    """Path -> wrapper, for the tools of a profile that have a stand-in."""
-    return {f"{PLACES[t]}/{t}": wrapper(t) for t in sorted(tools) if exists(t)}
+    """Path -> wrapper, for the tools of a profile that have a stand-in, and for the programs that every node has."""
+    found = {f"{PLACES[t]}/{t}": wrapper(t) for t in sorted(tools) if exists(t)}
+    return found | {f"{folder}/{name}": program(name) for name, folder in PROGRAMS.items()}
 
 
 def absent(tools: frozenset[str]) -> list[str]:
     """Every path at which a known tool must not be found."""
     here = set(present(tools))
-    return [f"{folder}/{t}" for t in sorted(PLACES) for folder in FOLDERS if f"{folder}/{t}" not in here]
+    return [f"{folder}/{t}" for t in sorted(PLACES | PROGRAMS) for folder in FOLDERS if f"{folder}/{t}" not in here]

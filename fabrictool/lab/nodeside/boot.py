@@ -18,7 +18,7 @@ from pathlib import Path
 SHARED = Path("/opt/fabrictool-lab/node")
 sys.path.insert(0, "/opt/fabrictool-lab/lib")
 
-from fabrictool.lab.nodeside import live, netconf, server, services, sysfs, udev  # noqa: E402  the path has to be set first
+from fabrictool.lab.nodeside import hardware, live, netconf, server, services, sysfs, udev  # noqa: E402  the path has to be set first
 
 SSHD_WAIT_S = 20
 UNIT_WAIT_S = 60
@@ -57,6 +57,7 @@ def run(shared: Path, boots: int, boot_id: str) -> None:
     sysfs.refresh(shared, live.read)
     os.makedirs("/run/lock", mode=0o1777, exist_ok=True)
     server.start(shared)
+    hardware.start(shared)
     start_sshd(settings["management"])
     failed = [*udev.add_all(UNIT_WAIT_S), *services.start_enabled(UNIT_WAIT_S)]
     sysfs.refresh(shared, live.read)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import stat
 import sys
 import traceback
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from fabrictool.lab.nodeside import syscalls as sc
 INSIDE = "opt/fabrictool-lab"
 # Folders whose separate file systems (a /usr of its own) belong to the node's root too.
 PARTS = ("/usr", "/opt", "/bin", "/sbin", "/lib", "/lib64", "/nix")
+UVERBS, RDMA_CM = (231, 192), (10, 58)  # major and first minor number
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 
 
@@ -37,6 +39,7 @@ class InitPlan:
     python: str  # the interpreter's prefix
     boot_id: str
     boots: int
+    functions: int  # RDMA devices
 
 
 def overlay(target: str, lower: str, upper: str, work: str) -> None:
@@ -52,7 +55,16 @@ def separate_parts() -> list[str]:
     return sorted(p for p in points if any(p == part or p.startswith(part + "/") for part in PARTS) and os.path.isdir(p))
 
 
-def devices(root: str) -> None:
+def rdma_devices(dev: str, functions: int) -> None:
+    """What ib_uverbs and rdma_cm make. Device numbers of the real ones; nothing is behind them."""
+    os.mkdir(f"{dev}/infiniband")
+    for name, minor in (("rdma_cm", None), *((f"uverbs{n}", UVERBS[1] + n) for n in range(functions))):
+        path = f"{dev}/infiniband/{name}"
+        os.mknod(path, stat.S_IFCHR, os.makedev(*(RDMA_CM if minor is None else (UVERBS[0], minor))))
+        os.chmod(path, 0o666)
+
+
+def devices(root: str, functions: int) -> None:
     """An own, small /dev with own terminals."""
     dev = f"{root}/dev"
     sc.mount("dev", dev, "tmpfs", sc.MS_NOSUID, "mode=755,size=64k")
@@ -63,6 +75,7 @@ def devices(root: str) -> None:
         os.mkdir(f"{dev}/{name}")
     sc.mount("devpts", f"{dev}/pts", "devpts", sc.MS_NOSUID | sc.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620,gid=5")
     sc.mount("shm", f"{dev}/shm", "tmpfs", sc.MS_NOSUID | sc.MS_NODEV, "mode=1777")
+    rdma_devices(dev, functions)
     for link, target in (("ptmx", "pts/ptmx"), ("fd", "/proc/self/fd"), ("stdin", "/proc/self/fd/0"),
                          ("stdout", "/proc/self/fd/1"), ("stderr", "/proc/self/fd/2")):
         os.symlink(target, f"{dev}/{link}")
@@ -95,7 +108,7 @@ def build_root(plan: InitPlan) -> None:
         key = part.strip("/").replace("/", "-")
         os.makedirs(root + part, exist_ok=True)
         overlay(root + part, part, f"{plan.disk}/part-{key}/up", f"{plan.disk}/part-{key}/work")
-    devices(root)
+    devices(root, plan.functions)
     for name, mode in (("run", "755"), ("tmp", "1777")):
         sc.mount(name, f"{root}/{name}", "tmpfs", sc.MS_NOSUID | sc.MS_NODEV, f"mode={mode},size=256m")
     kernel_views(root, plan)

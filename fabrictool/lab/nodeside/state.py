@@ -64,6 +64,8 @@ class Function:
     frozen: bool = False  # the firmware does not count this function's RDMA traffic
     ignores_class: bool = False  # queue pairs get traffic class 0, whatever their program asks for
     lost_per_million: int = 0  # RDMA packets that do not reach this function
+    degraded_gbit: int = 0  # what the port really carries when it came up badly; 0 = its rate
+    far: bool = False  # so far from the GPU on PCIe that no path is laid over it
 
 
 @dataclass
@@ -95,6 +97,17 @@ class Node:
     nics: dict[str, Nic] = field(default_factory=dict)  # by interface
     gpu: str = "NVIDIA GB10"
     gpus: int = 1
+    gpu_ok: bool = True  # False: a program that asks for the GPU waits for ever
+    gpu_direct: bool = True  # the NIC reads and writes GPU memory itself (where the GPU has memory of its own)
+    wrong_elements: int = 0  # of each result that the GPU computes
+    kills_after: int = 0  # the kernel kills a program after so many collectives; 0 = never
+    compute: list[dict[str, Any]] = field(default_factory=list)  # programs on the GPUs: pid, name, kind C or G, memory_mib, gpu
+    tcp_gbytes: float = 4.0  # GB/s that the node's CPUs move over sockets
+    noise: float = 0.0  # each figure of bandwidth is off by up to this share
+    seed: int = 0  # of the noise
+    nccl_plugin: dict[str, str] = field(default_factory=dict)  # what an NCCL environment plugin sets, over every other place
+    old_json: bool = False  # result files are those of an earlier run
+    kernel_log: list[list[Any]] = field(default_factory=list)  # [seconds since 1970, text], oldest first
 
 
 def _node(raw: dict[str, Any]) -> Node:
