@@ -14,7 +14,7 @@ from fabrictool.spec.problems import Mark, Problem, error, shown
 from fabrictool.spec.ranges import RangeError, expand, has_range
 from fabrictool.spec.tree import Entry, Map, Path, Scalar, Seq, Tree, make_map, make_seq
 
-FREE_TEXT: tuple[Path, ...] = (("env", "set"), ("collective",), ("checkpoints",), ("kernel_caches",))
+FREE_TEXT: tuple[Path, ...] = (("env", "set"), ("collective",), ("checkpoints",), ("kernel_caches",), ("versions",))
 MAX_VALUES = 200_000  # of one section, written out
 
 

@@ -22,7 +22,10 @@ TEXTS = {
          "bootstrap": "The socket interface of NCCL, Gloo and host names.",
     "protected": "Interfaces that are never changed.", "env": "Environment of NCCL, Gloo and UCX.",
     "collective": "The AllReduce that proves the fabric.", "checkpoints": "Model files on the nodes.",
-    "kernel_caches": "Compiled kernels on the nodes.", "simulated": "A lab: every report says so.",
+    "kernel_caches": "Compiled kernels on the nodes.",
+    "versions": "Files whose content the check `versions` compares.",
+    "memlock": "How much memory a consumer must be able to lock.", "kernel_log": "How the check `kernel_log` reads the kernel's log.",
+    "simulated": "A lab: every report says so.",
 }
 NODE_SET = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
 

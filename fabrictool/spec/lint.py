@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from fabrictool.spec.problems import Problem
-from fabrictool.spec.rules import collective, env, fabric, later, ports, site, ssh
+from fabrictool.spec.rules import collective, env, fabric, later, ports, site, ssh, versions
 from fabrictool.spec.rules.view import Placed, Rule, View
 from fabrictool.spec.tree import Path
 
-RULES: tuple[Rule, ...] = (*fabric.RULES, *ports.RULES, *env.RULES, *ssh.RULES, *collective.RULES, *later.RULES)
+RULES: tuple[Rule, ...] = (*fabric.RULES, *ports.RULES, *env.RULES, *ssh.RULES, *collective.RULES, *later.RULES, *versions.RULES)
 
 
 def lint_node(view: View, pruned: Iterable[Path] = ()) -> list[Problem]:

@@ -6,32 +6,18 @@ also travels as pyinfra host data. Unknown keys are errors. Sizes are bytes afte
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import field
 from enum import StrEnum
 from ipaddress import IPv4Network
 from typing import Annotated
 
-from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from fabrictool.values import parse_size
-
-STRICT = ConfigDict(extra="forbid", strict=True)
-
-
-def _size(value: object) -> object:
-    return parse_size(value) if isinstance(value, str) else value
-
-
-SizeText = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)? ?([KMGT]iB|[kMGT]?B)$")]  # what a person writes; JSON has bytes
-Size = Annotated[int, Field(ge=0), BeforeValidator(_size, json_schema_input_type=SizeText)]
-NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,127}")
-Priority = Annotated[int, Field(ge=0, le=7)]
-DscpValue = Annotated[int, Field(ge=0, le=63)]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.:@-]*$", max_length=128)]
-Mtu = Annotated[int, Field(ge=576, le=65535)]
+from fabrictool.spec.kinds import NAME as NAME
+from fabrictool.spec.kinds import STRICT, DscpValue, Mtu, Name, Priority, Size
+from fabrictool.spec.system import KernelLogSpec, MemlockSpec, VersionsSpec
 
 
 class Sudo(StrEnum):
@@ -220,6 +206,9 @@ class NodeSpec:
     collective: CollectiveSpec | None = None
     checkpoints: Mapping[str, CheckpointSpec] = field(default_factory=dict)
     kernel_caches: Mapping[str, KernelCacheSpec] = field(default_factory=dict)
+    versions: VersionsSpec = field(default_factory=VersionsSpec)
+    memlock: MemlockSpec = field(default_factory=MemlockSpec)
+    kernel_log: KernelLogSpec = field(default_factory=KernelLogSpec)
     simulated: bool = False  # a lab: every report says so
 
 
