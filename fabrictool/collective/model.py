@@ -87,11 +87,11 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One rank. `pid`, `bus` (PCI, as printed) and `gpu` are None or "" where the layout lacks them."""
+    """One rank. `device`, `pid`, `bus` (PCI, as printed) and `gpu` are None or "" where the layout lacks them."""
 
     rank: int
     host: str
-    device: int
+    device: int | None
     gpu: str = ""
     pid: int | None = None
     bus: str = ""
@@ -153,11 +153,12 @@ class Bounds(StrEnum):
 class TestRun:
     """Everything one run said.
 
-    `version`: of nccl-tests; `library`: of NCCL, "2.28.9". `bounds`: the line "Out of bounds values". `average_busbw`: over all sizes
-    and both placements, GB/s: no threshold should hang on it. `average_ok`: only where NCCL_TESTS_MIN_BW was set. `concluded`: the
-    closing line was seen. `reduced_bytes`: "Reducing maxBytes to". `json_path`: where it says it writes JSON. `exit_status`: where a
-    last line `rc=N` gives it. `started`, `ended`: local time of rank 0's host, "YYYY-MM-DD HH:MM:SS" (JSON only). `missing_rows`: rows
-    that the parameters ask for and that are neither rows nor fragments. `lines`: first and last line in the text, 1-based ((0, 0):
+    `version`: of nccl-tests; `nccl`: of the library, "2.28.9". `table`: its head was seen, so the communicator was up. `missing_rows`:
+    how many the parameters ask for that are neither rows nor fragments. `cpu_time`: the time column is not the one that bandwidth is
+    made of (-C). `bounds`: the line "Out of bounds values". `average_busbw`: over all sizes and both placements, GB/s: no threshold
+    should hang on it. `average_ok`: only where NCCL_TESTS_MIN_BW was set. `concluded`: the closing line was seen. `reduced_bytes`:
+    "Reducing maxBytes to". `json_path`: where it says it writes JSON. `started`, `ended`: local time of rank 0's host, "YYYY-MM-DD
+    HH:MM:SS" (JSON only). `exit_status`: where a line `rc=N` gives it. `lines`: first and last line in the text, 1-based ((0, 0):
     nothing of nccl-tests was found). `others`: how many more runs the same text holds.
     """
 
@@ -165,11 +166,12 @@ class TestRun:
 
     program: Observed[str] = NOT_SAID
     version: Observed[str] = NOT_SAID
-    library: Observed[str] = NOT_SAID
+    nccl: Observed[str] = NOT_SAID
     parameters: Observed[Parameters] = NOT_SAID
     devices: tuple[Device, ...] = ()
     rows: tuple[Row, ...] = ()
     fragments: tuple[Fragment, ...] = ()
+    table: bool = False
     missing_rows: int = 0
     cpu_time: bool = False
     bounds: Observed[Bounds] = NOT_SAID
@@ -187,6 +189,14 @@ class TestRun:
 
     def of_kind(self, *kinds: ErrorKind) -> tuple[RunError, ...]:
         return tuple(e for e in self.errors if e.kind in kinds)
+
+    @property
+    def of_nccl_tests(self) -> bool:
+        """Whether any line of it is nccl-tests' own, not a launcher's or a shell's."""
+        launcher = (ErrorKind.LAUNCHER, ErrorKind.DIED, ErrorKind.TIMEOUT, ErrorKind.LAST)
+        told = [o for o in (self.program, self.version, self.parameters, self.bounds, self.average_busbw) if isinstance(o, Value)]
+        return bool(self.devices or self.rows or self.fragments or self.table or self.concluded or self.json_path
+                    or told or any(e.kind not in launcher or "Test timeout" in e.text for e in self.errors))
 
     @property
     def ranks(self) -> Observed[int]:
