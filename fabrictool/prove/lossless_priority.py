@@ -1,0 +1,97 @@
+"""How far it is proven that RoCE has its protected priority: on paper, between all nodes, in traffic, under pressure, over a reboot.
+
+A host proves its own side. What the switch does is never proven, so a fabric is never called lossless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+
+from fabrictool.counters import Span
+from fabrictool.counters.loss import Growth, Kind, function_growth, port_growth
+from fabrictool.model import Code, Evidence, Finding, Reason, Said, Status, Subject, SubjectKind, Unproven, Unreadable, Value
+from fabrictool.prove import priority
+from fabrictool.prove.case import Case
+from fabrictool.prove.facts import all_reduce
+from fabrictool.prove.paper import NAME, agreement, chain
+from fabrictool.prove.wire import Member, expected_of, good_runs, member, run_span
+from fabrictool.room import About
+
+
+class Proven(StrEnum):
+    """Each level holds all before it. PERSISTENT needs the same run after a reboot to compare with, which one report does not have."""
+
+    NOTHING = "nothing"
+    CONFIGURED = "configured"
+    AGREED = "agreed"
+    EXERCISED = "exercised"
+    STRESSED = "stressed"
+
+
+def judge(case: Case) -> Iterator[Said]:
+    members = {node: member(case, node) for node in case.wants}
+    chains = {node: chain(case, me) for node, me in members.items()}
+    for closed in chains.values():
+        yield from closed.findings
+    asked = {node: members[node] for node, closed in chains.items() if closed.asks}
+    if not asked:
+        return
+    level = Proven.NOTHING
+    if all(chains[node].closed for node in asked):
+        level = Proven.CONFIGURED
+        agreed = agreement(tuple(asked.values()))
+        yield agreed
+        level = Proven.AGREED if agreed.status is Status.PASS else level
+    said = list(_traffic(case, asked))
+    yield from said
+    statuses = {f.status for f in said if isinstance(f, Finding)}
+    if level is Proven.AGREED and Status.PASS in statuses and statuses <= {Status.PASS, Status.WARN}:
+        level = Proven.STRESSED if _stressed(case, asked) else Proven.EXERCISED
+    yield Evidence("proven", str(level))
+    if level is Proven.EXERCISED:
+        yield Unproven("how the priority holds under pressure: no pause frame and no ECN mark was seen, or packets were lost")
+    yield Unproven("that it is so after a reboot: there is no run of another boot to compare with")
+
+
+def _traffic(case: Case, asked: Mapping[str, Member]) -> Iterator[Finding]:
+    recording = case.recording("allreduce")
+    facts = all_reduce(recording)
+    everyone = Subject(SubjectKind.FLEET, tuple(asked))
+    if isinstance(facts, Unreadable):
+        yield About(Code.PRIORITY_WRONG, everyone, f"{NAME}.run", "").unknown(facts, "an AllReduce between the nodes")
+        return
+    if len(facts.nodes) < 2:
+        yield About(Code.SINGLE_NODE, everyone, f"{NAME}.run", "").fail(
+            f"one node ({', '.join(facts.nodes) or 'none'})", "at least two", "within one node nothing has to use the fabric",
+            status=Status.UNKNOWN, remedy="select two nodes or more")
+        return
+    for run in good_runs(recording, facts, NAME, facts.nodes):
+        if not isinstance(run, str):
+            yield run
+            continue
+        for node, me in asked.items():
+            if node in facts.nodes and me.priority is not None:
+                yield from priority.judge(me, me.priority, run, run_span(recording, run, node), expected_of(facts, run))
+    for node, me in asked.items():
+        if node not in facts.nodes:
+            why = Unreadable(Reason.BLOCKED, f"{node} took no part in the run")
+            yield About(Code.BLOCKED, me.subject, f"{NAME}.bytes", "").unknown(why, "a rank on this node")
+
+
+def _stressed(case: Case, asked: Mapping[str, Member]) -> bool:
+    """Whether PFC or ECN worked somewhere in the runs, and nothing was lost anywhere."""
+    recording = case.recording("allreduce")
+    facts = all_reduce(recording)
+    if isinstance(facts, Unreadable):
+        return False
+    growth = [g for run in facts.runs for node, me in asked.items() for g in _growth(me, run_span(recording, run, node))]
+    grew = {g.watched.kind for g in growth if isinstance(g.moved, Value) and g.moved.value and g.name != "rp_cnp_ignored"}
+    return Kind.CONGESTION in grew and not grew & {Kind.LOSS, Kind.DAMAGE} and all(isinstance(g.moved, Value) for g in growth)
+
+
+def _growth(me: Member, span: Span) -> Iterator[Growth]:
+    for fn in me.functions:
+        yield from function_growth(span, fn.rdma_name)
+        for name in fn.members or (fn.interface,):
+            yield from port_growth(span, name, me.priority)
