@@ -79,6 +79,11 @@ def _without_result(run: TestRun, ending: Ending, rc: int | None, about: _About)
         where = first.get(ErrorKind.FOLLOWED) or first[ErrorKind.GPUS]
         return about(Code.TOO_FEW_GPUS, where).fail(first[ErrorKind.GPUS].text, WANT, "a node has fewer GPUs than its processes ask for",
                                                     remedy="look at nvidia-smi and CUDA_VISIBLE_DEVICES there, and at the slots per node")
+    if ErrorKind.USAGE in first:
+        option = first.get(ErrorKind.ARGUMENT)
+        return about(Code.NO_RESULT).fail(f"usage text{_status(rc)}" + (f": {option.text[:120]}" if option else ""), WANT,
+                                          "an unknown option or -h: nothing was run, whatever the exit status says",
+                                          remedy="correct the command line")
     if ErrorKind.ARGUMENT in first:
         return about(Code.BAD_ARGUMENT).fail(first[ErrorKind.ARGUMENT].text, WANT, "nccl-tests does not take the arguments",
                                              remedy="correct the command line")
@@ -95,9 +100,6 @@ def _without_result(run: TestRun, ending: Ending, rc: int | None, about: _About)
     if cut:
         return about(Code.RANK_DIED).fail(f"line {cut.line}: a row that was begun: {cut.text[:80]}", WANT,
                                           "the output ends within a row: a process died there, or the text is not all", remedy=DIED)
-    if ErrorKind.USAGE in first:
-        return about(Code.NO_RESULT).fail(f"usage text{_status(rc)}", WANT, "an unknown option or -h: nothing was run, whatever the exit "
-                                          "status says", remedy="correct the command line")
     error = first.get(ErrorKind.LAUNCHER)
     if error and not run.table:
         return about(Code.LAUNCH_FAILED, error).fail(error.text, WANT, "the launcher could not start the ranks, or they ended at once",

@@ -29,7 +29,7 @@ _HOST = r"(?<![A-Za-z0-9_.-])(?P<host>[A-Za-z0-9_.-]{1,255})"
 PHRASES: tuple[Phrase, ...] = (
     _p(ErrorKind.GPUS, r"Invalid number of GPUs: [0-9]+ requested but only [0-9]+ were found"),
     _p(ErrorKind.GPUS, rf"{_HOST}: Test CUDA failure \S+ '?invalid device ordinal"),
-    _p(ErrorKind.ARGUMENT, r"^invalid sizes? (?:specified )?for '", head=True),
+    _p(ErrorKind.ARGUMENT, r"^invalid (?:sizes? (?:specified )?for|option) '", head=True),
     _p(ErrorKind.ARGUMENT, r"_perf\S{0,80}: (?:invalid option|unrecognized option|option requires an argument|option .{1,80} "
                            r"(?:requires|doesn't allow) an argument|ambiguous option)", head=True),
     _p(ErrorKind.USAGE, r"^USAGE: \S{0,200}_perf", head=True),
@@ -46,7 +46,8 @@ PHRASES: tuple[Phrase, ...] = (
     _p(ErrorKind.DIED, r"exitcode ?: ?-[0-9]{1,2}\b.{0,60}local_rank: [0-9]+"),  # torchrun
     _p(ErrorKind.DIED, rf"^(?:\S{{1,200}}: line [0-9]+: +[0-9]+ )?{_SIGNALS}(?: \(core dumped\))?(?: |$)"),  # the shell
     _p(ErrorKind.LAUNCHER, rf"srun: error: {_HOST}: tasks? (?:(?P<rank>[0-9]{{1,7}})|\S{{1,200}}): Exited with exit code [1-9]"),
-    _p(ErrorKind.LAUNCHER, r"^srun: (?:error|fatal): "),
+    _p(ErrorKind.LAUNCHER, r"^(?:srun: (?:error|fatal)|slurmstepd: error): "),
+    _p(ErrorKind.LAUNCHER, r"^(?:docker|podman|Error): .{0,80}(?:response from daemon|OCI runtime|no such container)"),
     _p(ErrorKind.LAUNCHER, r"(?:mpirun|prterun|mpiexec|orterun)\S{0,80} (?:detected that one or more processes exited|was unable to)"),
     _p(ErrorKind.LAUNCHER, r"There are not enough slots available|has lost communication with a remote daemon|"
                            r"unable to reliably start one or more daemons|executable file not found"),
