@@ -71,7 +71,7 @@ def test_a_section_that_is_gone_noise_or_doubled(probe: str) -> None:
         for key in keys(moment, probe):
             text = text_of(moment, key, probe)
             for other in ("", "noise\n" * 50, "\udcff\udcfe\n", text + text, "\0" * 100, "x" * 200_000):
-                for judge in JUDGES:
+                for judge in JUDGES[:1 if probe == "control" else 2]:  # the second looks at no control
                     got = verdict(judge, changed(probe, moment, key, other))
                     assert {f.status for f in got.bad} <= {Status.UNKNOWN}, (moment, key, other[:20])
 
