@@ -137,6 +137,7 @@ class Finding:
     A judge yields one for everything it compares: `PASS` findings are the evidence that a pass needs.
     `path` is dotted and starts with the room ("qos.trust"); `aspect` is the part of the room that converge sets.
     A finding with `steps` is what plan shows and apply does; `remedy` says what a person can do where there are none.
+    `lines`: where the text that was judged was pasted, the lines that show it, as `file:line: text`.
     """
 
     code: Code
@@ -150,6 +151,7 @@ class Finding:
     risk: Risk = Risk.NONE
     steps: tuple[Step, ...] = ()
     remedy: str = ""
+    lines: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:

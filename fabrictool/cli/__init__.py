@@ -40,6 +40,7 @@ COMMANDS = (
     Entry("apply", "apply", "set what plan shows, read it back, report what is left"),
     Entry("drift", "drift", "like plan, for a schedule: exit 2 when nodes differ"),
     Entry("check", "check", "judge nodes by named checks"),
+    Entry("diagnose", "diagnose", "say what pasted output shows: logs, tool output, files"),
     Entry("explain", "explain", "the manual page of a check, a code or an exit code"),
     Entry("doctor", "doctor", "look at this workstation: Python, SSH, keys, lab"),
     Entry("lab", "lab", "an embedded fleet on this machine, to rehearse on"),

@@ -23,7 +23,7 @@ _DIRS = ("/lib/netplan/", "/etc/netplan/", "/run/netplan/")  # later hides earli
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}")
 
 
-class _Loader(yaml.BaseLoader):
+class Loader(yaml.BaseLoader):
     """Every scalar stays text (netplan decides by itself what `yes` means), and aliases are refused: they can grow without bound."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
@@ -113,7 +113,7 @@ def merge(texts: Mapping[str, str]) -> tuple[Definition, ...] | Unreadable:
         if len(texts[path]) > MAX_FILE:
             return Unreadable(Reason.CUT, f"{path}: larger than {MAX_FILE} characters")
         try:
-            tree = yaml.load(texts[path], _Loader)
+            tree = yaml.load(texts[path], Loader)
         except (yaml.YAMLError, RecursionError, ValueError) as error:
             return Unreadable(Reason.GARBLED, f"{path}: not YAML as netplan reads it: {str(error).splitlines()[0][:100]}")
         network = tree.get("network") if isinstance(tree, dict) else None

@@ -44,15 +44,15 @@ def _function(want: NodeSpec, got: Rdma, fn: BoundFunction) -> Iterator[Finding]
         return
     port = got.device(fn.rdma_name)
     yield about.ok(port.name)
-    yield _state(subject, port)
-    yield _link_layer(subject, port)
-    yield _rate(want, subject, fn, port)
-    yield _active_mtu(subject, fn, port)
-    yield _gid(want, subject, fn, port)
-    yield _override(want, subject, port)
+    yield judge_state(subject, port)
+    yield judge_link_layer(subject, port)
+    yield judge_rate(want, subject, fn, port)
+    yield judge_active_mtu(subject, fn, port)
+    yield judge_gid(want, subject, fn, port)
+    yield judge_override(want, subject, port)
 
 
-def _state(subject: Subject, port: RdmaPort) -> Finding:
+def judge_state(subject: Subject, port: RdmaPort) -> Finding:
     about = About(Code.RDMA_DOWN, subject, "rdma.state", "")
     first, second = port.state, port.link
     if not isinstance(first, Value):
@@ -74,7 +74,7 @@ def _state(subject: Subject, port: RdmaPort) -> Finding:
                       remedy="check the cable, the switch port and `ip link` of the interface")
 
 
-def _link_layer(subject: Subject, port: RdmaPort) -> Finding:
+def judge_link_layer(subject: Subject, port: RdmaPort) -> Finding:
     about = About(Code.RDMA_LINK_LAYER, subject, "rdma.link_layer", "")
     got = port.link_layer
     if not isinstance(got, Value):
@@ -85,7 +85,7 @@ def _link_layer(subject: Subject, port: RdmaPort) -> Finding:
                       remedy="mlxconfig -d PCI set LINK_TYPE_P1=2, then a cold start")
 
 
-def _rate(want: NodeSpec, subject: Subject, fn: BoundFunction, port: RdmaPort) -> Finding:
+def judge_rate(want: NodeSpec, subject: Subject, fn: BoundFunction, port: RdmaPort) -> Finding:
     about = About(Code.RDMA_RATE, subject, "rdma.rate", "")
     gbit = want.ports[fn.port].rate_gbit
     if gbit is None:
@@ -112,7 +112,7 @@ def expected_mtus(netdev_mtu: int) -> frozenset[int]:
     return frozenset(max(fits) for h in HEADERS if (fits := [m for m in IBV_MTUS if m <= netdev_mtu - h]))
 
 
-def _active_mtu(subject: Subject, fn: BoundFunction, port: RdmaPort) -> Finding:
+def judge_active_mtu(subject: Subject, fn: BoundFunction, port: RdmaPort) -> Finding:
     """Against the interface's own MTU: whether that one is as wanted is the link room's question."""
     about = About(Code.RDMA_ACTIVE_MTU, subject, "rdma.active_mtu", "")
     mtu: Unreadable | Absent | Value[int]
@@ -131,7 +131,7 @@ def _active_mtu(subject: Subject, fn: BoundFunction, port: RdmaPort) -> Finding:
                       remedy="set the interface down and up while nothing uses it, or reload the driver")
 
 
-def _gid(want: NodeSpec, subject: Subject, fn: BoundFunction, port: RdmaPort) -> Finding:
+def judge_gid(want: NodeSpec, subject: Subject, fn: BoundFunction, port: RdmaPort) -> Finding:
     """The GID that NCCL's automatic choice needs: RoCE v2, IPv4-mapped, of this rail's address, on this interface."""
     about = About(Code.NO_ROCEV2_GID, subject, "rdma.gid", "")
     rail = want.fabric.rails.get(fn.want.rail)
@@ -168,7 +168,7 @@ def _gid_text(g: GidEntry) -> str:
     return f"GID {g.index}: {kind} on {g.netdev.value if isinstance(g.netdev, Value) else '?'}"
 
 
-def _override(want: NodeSpec, subject: Subject, port: RdmaPort) -> Finding:
+def judge_override(want: NodeSpec, subject: Subject, port: RdmaPort) -> Finding:
     about = About(Code.RDMA_TCLASS_OVERRIDE, subject, "rdma.traffic_class", "")
     tc = want.fabric.traffic_class
     if tc is None:

@@ -10,11 +10,12 @@ from fabrictool.model import Code, Finding, Report, Status
 
 
 class Mode(StrEnum):
-    """What the report is for. PLAN is drift too; APPLY is what is left after apply."""
+    """What the report is for. PLAN is drift too; APPLY is what is left after apply; DIAGNOSE is about pasted text, and no node."""
 
     PLAN = "plan"
     CHECK = "check"
     APPLY = "apply"
+    DIAGNOSE = "diagnose"
 
 
 def _of(finding: Finding, mode: Mode, strict: bool) -> Exit:
@@ -37,7 +38,7 @@ def _all(report: Report, mode: Mode, strict: bool) -> Iterator[Exit]:
 
 
 def exit_of(report: Report, mode: Mode, strict: bool = False) -> Exit:
-    """PLAN: 2 when every failing finding has steps, 1 when one has none. CHECK and APPLY: 1 for any failing finding.
+    """PLAN: 2 when every failing finding has steps, 1 when one has none. All others: 1 for any failing finding.
 
     Always: 3 when something is unknown, 70 when a room raised, 0 for warnings (`strict`: 1), and the worst of them wins.
     """

@@ -20,8 +20,9 @@ def _subject(s: Subject) -> dict[str, Any]:
 
 def _finding(f: Finding) -> dict[str, Any]:
     remedy = [step_line(s) for s in f.steps] + ([scrubbed(f.remedy)] if f.remedy else [])
-    return {"id": f.id, "code": str(f.code), "status": str(f.status), "subject": _subject(f.subject), "got": scrubbed(f.got),
-            "want": scrubbed(f.want), "why": scrubbed(f.why), "remedy": remedy, "risk": str(f.risk)}
+    out = {"id": f.id, "code": str(f.code), "status": str(f.status), "subject": _subject(f.subject), "got": scrubbed(f.got),
+           "want": scrubbed(f.want), "why": scrubbed(f.why), "remedy": remedy, "risk": str(f.risk)}
+    return {**out, "lines": [scrubbed(ln) for ln in f.lines]} if f.lines else out
 
 
 def _result(r: Result, verbose: bool) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from fabrictool.model import Finding, Report, Result, Risk, Run, Status, WriteFile
-from fabrictool.report import files, fold, totals
+from fabrictool.report import diagnosis, files, fold, totals
 from fabrictool.report.clean import argv_line, excerpt, scrubbed, step_line
 from fabrictool.report.exit import Mode, exit_of
 from fabrictool.report.page import Page
@@ -128,6 +128,9 @@ def verdict_line(report: Report, mode: Mode) -> str:
 
 def render(report: Report, stream: TextIO, show: Show) -> None:
     """Write the report to `stream`. Plan, drift and apply show what is not as wanted; check names every check."""
+    if show.mode is Mode.DIAGNOSE:
+        diagnosis.render(report, stream, show)
+        return
     page = Page(stream)
     names = fold.node_names(report.nodes) if report.nodes else "no nodes"
     page.line((f"{report.command}: {names}", "bold"), (f"  (run {report.run_id}, {report.started})", "dim"))

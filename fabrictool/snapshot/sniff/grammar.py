@@ -89,8 +89,8 @@ GRAMMARS: tuple[Grammar, ...] = (
                            r"|\s?Couldn't (?:connect to|allocate MR|create IB|listen)|IB device \S+ not found"
                            r"|\s?Failed to (?:modify QP|create MR|status)|\s?Found Incompatibility issue with GID"
                            r"|\s?Unable to (?:init the socket|open file descriptor)|\s?Completion with error|failed to create mr"
-                           r"|\s?Conflicting CPU frequency|\* Waiting for client to connect",
-            rest=r"-{20,}|\s|\*|[a-zA-Z]+ QP|Please|$"),
+                           r"|\s?Conflicting CPU frequency|\* Waiting for client to connect|test_info: \{$",
+            rest=r"-{20,}|\s|\*|[a-zA-Z]+ QP|Please|[\w ]+: .*,$|results: \{$|\}|$"),
     Grammar(Kind.PROGRAM, r".{0,300}(?:Gloo connectFullMesh|timed out connecting: SO_ERROR"
                           r"|Unable to resolve hostname to a \(local\) address|Unable to find address for: |\[c10d\]|torch\.distributed"
                           r"|ProcessGroupNCCL|ProcessGroupGloo|TCPStore|shm_broadcast|torch\.OutOfMemoryError|CUDA out of memory"

@@ -11,11 +11,17 @@ from fabrictool.snapshot.sniff.model import Kind, Line
 LIMIT = 16 * 2**20  # characters of one document
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[{}\[\]]')
 _OPENS = re.compile(r"\s*(?:\[\s*(?:\{|\]|$)|\{\s*(?:\"|\}|$))")
+_SURE = re.compile(r'\s*(?:\[\s*)?\{\s*"[a-z_]{2,30}"\s*:')
 _TESTS_KEYS = re.compile(r'"(?:nccl_version|average_bus_bandw\w+|out_of_bounds|experiment_name|minimum_bytes)"\s*:')
 
 
 def opens(line: str) -> bool:
     return _OPENS.match(line[:200]) is not None
+
+
+def surely(line: str) -> bool:
+    """Whether a document of some tool begins here: a bracket alone may be anything."""
+    return _SURE.match(line[:200]) is not None
 
 
 def end(lines: Sequence[Line], at: int) -> int:

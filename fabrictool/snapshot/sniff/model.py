@@ -41,7 +41,7 @@ class Kind(StrEnum):
     UCX_INFO = "ucx_info"
     PROGRAM = "program-log"
     PERFTEST = "perftest"
-    UNKNOWN = "unknown"
+    UNKNOWN = "unrecognised"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Piece:
 
     def quote(self, line: Line) -> str:
         """`file:line: text`."""
-        return f"{self.source}:{line.number}: {line.text.strip()[:QUOTE]}"
+        return f"{self.source}:{line.number}: {' '.join(line.text[:2 * QUOTE].split(chr(9))).strip()[:QUOTE]}"
 
 
 LOOK = 4096  # characters of a line that patterns see

@@ -108,7 +108,7 @@ def _runs(rows: list[_Row], prefix: Prefix) -> Iterator[list[tuple[_Row, re.Matc
 
 
 def _known(text: str) -> bool:
-    return start(text) is not None or jsontext.opens(text)
+    return start(text) is not None or jsontext.surely(text)
 
 
 def _guessed(rows: list[_Row], prefix: Prefix) -> bool:

@@ -1,0 +1,98 @@
+"""A diagnosis for people: each piece of the input with its verdict, the lines that prove it, and what to do."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from fabrictool.model import Finding, Report, Result, Status
+from fabrictool.report import totals
+from fabrictool.report.clean import excerpt, scrubbed
+from fabrictool.report.exit import exit_of
+from fabrictool.report.page import Page
+from fabrictool.report.show import Show
+
+SIGN = {Status.PASS: "✓", Status.FAIL: "✗", Status.UNKNOWN: "?", Status.WARN: "!", Status.SKIP: "-"}
+RANK = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS, Status.SKIP)
+FEW = 4  # lines of proof that are shown without -v
+
+
+def _finding(page: Page, f: Finding, show: Show) -> None:
+    node = f.subject.nodes[0] if len(f.subject.nodes) == 1 else ""
+    where = " ".join(w for w in (node, f.subject.place) if w)
+    page.line((f"  {SIGN[f.status]} ", totals.STYLE[f.status]), (str(f.code), "bold"), f"  {where}" if where else "")
+    got, want = scrubbed(f.got) or "(nothing)", scrubbed(f.want)
+    if not want or want == got or f.status is Status.UNKNOWN:
+        page.field("got", got)
+    elif len(got) + len(want) + 27 <= page.width:
+        page.field("got", f"{got}  (should be: {want})")
+    else:
+        page.field("got", got)
+        page.field("want", want)
+    shown = f.lines if show.verbose else f.lines[:FEW]
+    for at, line in enumerate(shown):
+        page.line(f"      {'seen' if at == 0 else '':<5} ", (excerpt(scrubbed(line), 240), "cyan"))
+    if len(shown) < len(f.lines):
+        page.line(" " * 12, (f"and {len(f.lines) - len(shown)} more lines", "dim"))
+    if f.status is Status.PASS:
+        return
+    if f.why:
+        page.field("why", scrubbed(f.why))
+    if f.remedy:
+        page.field("fix", scrubbed(f.remedy), style="green")
+
+
+def _result(page: Page, result: Result, show: Show) -> None:
+    where = str(result.evidence.get("where", ""))
+    page.line((f"{SIGN[result.status]} {result.status:<7}  ", totals.STYLE[result.status]), (result.check, "bold"),
+              f"  {result.summary}" if result.summary else "", (f"  {where}", "dim"))
+    shown = [f for f in result.findings if f.bad or show.verbose]
+    for f in sorted(shown, key=lambda f: RANK.index(f.status)):
+        _finding(page, f, show)
+    passed = dict.fromkeys(_evidence(f) for f in result.findings if f.status is Status.PASS)
+    if not show.verbose and passed:
+        page.field("", scrubbed("; ".join(passed)), indent=5 if not shown else 0, style="dim")
+
+
+def _evidence(f: Finding) -> str:
+    """`trust: dscp`: what was looked at, and what it is."""
+    return f.got if f.got[:1].isupper() or ":" in f.got or " " in f.got else f"{f.path.partition('.')[2]}: {f.got}"
+
+
+def verdict_line(report: Report) -> str:
+    """The whole diagnosis in one line."""
+    found = [f for r in report.results for f in r.findings]
+    fails = [f for f in found if f.status is Status.FAIL]
+    unknown = [f for f in found if f.status is Status.UNKNOWN]
+    warned = sum(1 for f in found if f.status is Status.WARN)
+    parts = []
+    if fails:
+        codes = ", ".join(dict.fromkeys(str(f.code) for f in fails))
+        parts.append(f"{len(fails)} fault{'s' * (len(fails) != 1)}: {codes}")
+    if unknown:
+        parts.append("nothing known found" if not fails and all(f.path == "diagnose.known" for f in unknown)
+                     else f"{len(unknown)} without a verdict")
+    if warned:
+        parts.append(f"{warned} to look at")
+    passed = sum(1 for f in found if f.status is Status.PASS)
+    return "; ".join(parts) or f"no fault in what is shown ({passed} thing{'s' * (passed != 1)} looked at)"
+
+
+def render(report: Report, stream: TextIO, show: Show) -> None:
+    """Worst first."""
+    page = Page(stream)
+    pieces = sum(int(r.evidence.get("pieces", 1)) for r in report.results)
+    page.line((f"{report.command}: {pieces} output{'s' * (pieces != 1)} recognised", "bold"), (f"  (run {report.run_id})", "dim"))
+    page.line()
+    ranked = sorted(report.results, key=lambda r: RANK.index(r.status))
+    for at, result in enumerate(ranked):
+        _result(page, result, show)
+        if any(f.bad for f in result.findings) or show.verbose or at == len(ranked) - 1:
+            page.line()
+    for text in dict.fromkeys(text for r in ranked for text in r.unproven):
+        page.field("note", f"not shown: {text}", indent=0, style="dim")
+    for note in report.notes:
+        page.field("note", note, indent=0, style="dim")
+    code = exit_of(report, show.mode, show.strict)
+    page.prose(f"{verdict_line(report)} (exit {int(code)})", style="bold")
+    if show.next_line:
+        page.line(("next: ", "dim"), show.next_line)
