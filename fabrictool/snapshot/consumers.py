@@ -22,6 +22,8 @@ SECTION = script("consumers", "consumers.sh", root=True, timeout_s=20, max_bytes
 # The only names that leave a node; the script on the node has the same list, and this one is applied again to what it sent.
 ALLOWED = re.compile(r"NCCL_[A-Z0-9_]+|GLOO_[A-Z0-9_]+|UCX_[A-Z0-9_]+|TP_SOCKET_IFNAME|MASTER_ADDR|VLLM_HOST_IP|SGLANG_HOST_IP"
                      r"|SGLANG_LOCAL_IP_NIC|HOST_IP|CUTE_DSL_ARCH|VLLM_NIXL_SIDE_CHANNEL_HOST|VLLM_NIXL_SIDE_CHANNEL_PORT")
+# What ranks of a test run get of a consumer's environment. It stays on the node, where NCCL itself tells what it has found.
+RANKS = re.compile(ALLOWED.pattern + r"|TP_[A-Z0-9_]+|NVSHMEM_[A-Z0-9_]+|CUDA_VISIBLE_DEVICES|CUDA_DEVICE_ORDER")
 TICKS_PER_S = 100  # USER_HZ, fixed in the kernel's ABI for every architecture that carries a GPU
 
 

@@ -1,0 +1,31 @@
+# Stands by a run on its node: sh -c THIS fabrictool-guard RUN FOLDER SSHD TICKS SWEEP-TEXT
+# When the workstation has gone, it ends everything of the run, removes the run's folder and frees the lock. Gone: the sshd of its
+# connection has ended (SSHD, started TICKS after boot; "" = not known), or the time in FOLDER/until (seconds since boot) is over.
+# It ends by itself when the folder is removed. No process is started while it waits but `sleep`.
+set -u
+run=$1 folder=$2 sshd=$3 ticks=$4 sweep=$5
+trap '' HUP
+until=0
+
+over() {
+  read -r until 2>/dev/null <"$folder/until" || :
+  case $until in '' | *[!0-9]*) until=0 ;; esac
+  read -r up _ </proc/uptime
+  [ "${up%.*}" -lt "$until" ] || return 0
+  [ -n "$sshd" ] || return 1
+  read -r stat 2>/dev/null <"/proc/$sshd/stat" || return 0
+  # shellcheck disable=SC2086 # fields after the command's name
+  set -- ${stat##*) }
+  [ "${20:-}" != "$ticks" ]
+}
+
+while [ -d "$folder" ]; do
+  if over; then
+    sh -c "$sweep" fabrictool-sweep "$run" end
+    rm -rf "$folder"
+    rmdir /run/fabrictool 2>/dev/null
+    [ "$(cat /run/fabrictool.lock/run 2>/dev/null)" != "$run" ] || rm -rf /run/fabrictool.lock
+    exit 0
+  fi
+  sleep 1
+done

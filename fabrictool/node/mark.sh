@@ -1,0 +1,7 @@
+# A sign of life, and the start of a run: sh -c THIS fabrictool-mark FOLDER SECONDS NAME
+# Everything of the run ends by itself after so many seconds, unless another sign comes. NAME: the clock is noted for it ("" = none).
+set -u
+folder=$1 seconds=$2 name=$3
+read -r up _ </proc/uptime
+echo "$((${up%.*} + seconds))" >"$folder/until.new" && mv -f "$folder/until.new" "$folder/until" || exit 1
+[ -z "$name" ] || date +%s.%N >"$folder/$name.start"

@@ -1,0 +1,91 @@
+"""What a run has started is ended by its id, and nothing else is."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.node.nodes import alive, every_shell, marked, new_run, script, sleeper, tools, until
+
+
+@every_shell
+def test_only_processes_with_the_id_in_their_environment_are_ended(shell: str) -> None:
+    run, other = new_run(), new_run()
+    with (sleeper(FABRICTOOL_RUN=run) as mine, sleeper("sh", "-c", "sleep 300 & wait", FABRICTOOL_RUN=run) as parent,
+          sleeper("sh", "-c", "sleep 300; :", f"ft-{run}", f"FABRICTOOL_RUN={run}") as named, sleeper(FABRICTOOL_RUN=other) as foreign,
+          sleeper(FABRICTOOL_RUN=f"{run}0") as longer, sleeper(FABRICTOOL_RUNS=run) as similar,
+          sleeper(NOTE=f"x\nFABRICTOOL_RUN={run}\ny") as inside, sleeper(FABRICTOOL_GUARD=run) as guard):
+        until(lambda: len(marked(run)) == 3)
+        left = script(shell, "sweep.sh", run, "left").stdout.splitlines()
+        assert sorted(int(line.split()[1]) for line in left) == sorted(marked(run))
+        assert f"process {mine.pid} sleep 300 " in left
+        done = script(shell, "sweep.sh", run, "end")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        assert marked(run) == set()
+        assert not alive(mine.pid)
+        assert not alive(parent.pid)
+        for survivor in (named, foreign, longer, similar, inside, guard):
+            assert alive(survivor.pid), survivor.args
+        assert script(shell, "sweep.sh", run, "left").stdout == ""
+
+
+@every_shell
+def test_one_that_ignores_term_is_killed(shell: str) -> None:
+    run = new_run()
+    with sleeper("sh", "-c", "trap '' TERM; while :; do sleep 0.1; done", FABRICTOOL_RUN=run) as stubborn:
+        until(lambda: "sh" in Path(f"/proc/{stubborn.pid}/comm").read_text())
+        script(shell, "sweep.sh", run, "end")
+        assert not alive(stubborn.pid)
+
+
+LISTEN = "import socket,time; s=socket.create_server(('127.0.0.1',0)); print(s.getsockname()[1],flush=True); time.sleep(300)"
+
+
+@every_shell
+def test_ports_that_are_still_open(shell: str) -> None:
+    run = new_run()
+    proc = subprocess.Popen([sys.executable, "-S", "-c", LISTEN], env={"FABRICTOOL_RUN": run}, stdout=subprocess.PIPE, text=True)
+    with proc, socket.create_server(("127.0.0.1", 0)) as foreign:
+        assert proc.stdout is not None
+        port, other = int(proc.stdout.readline()), foreign.getsockname()[1]
+        assert script(shell, "sweep.sh", run, "left").stdout.splitlines()[1:] == [f"port {port}"]
+        assert script(shell, "sweep.sh", run, "left", str(other), "1", "x").stdout.splitlines()[1:] == [f"port {port}", f"port {other}"]
+        script(shell, "sweep.sh", run, "end")
+        assert script(shell, "sweep.sh", run, "left", str(port)).stdout == ""
+
+
+DOCKER = """case "$1" in
+  ps) cat "${0%/*}/boxes" ;;
+  rm) echo "$@" >>"$LOG"; grep -v "$3" "${0%/*}/boxes" >"${0%/*}/b"; mv "${0%/*}/b" "${0%/*}/boxes" ;;
+esac"""
+SYSTEMCTL = """case "$1" in
+  list-units) cat "${0%/*}/units" ;;
+  stop) echo "$@" >>"$LOG"; grep -v "$2" "${0%/*}/units" >"${0%/*}/u"; mv "${0%/*}/u" "${0%/*}/units" ;;
+esac"""
+SQUEUE = 'cat "${0%/*}/jobs"'
+SCANCEL = 'echo "$@" >>"$LOG"; : >"${0%/*}/jobs"'
+
+
+@every_shell
+def test_units_containers_and_jobs_of_the_run(shell: str, tmp_path: Path) -> None:
+    run = new_run()
+    path = tools(tmp_path / "bin", docker=DOCKER, systemctl=SYSTEMCTL, squeue=SQUEUE, scancel=SCANCEL)
+    (tmp_path / "bin" / "boxes").write_text(f"{'a' * 64} ft-{run}-0\n{'b' * 64} vllm-ft-{run}-1\n{'c' * 64} ft-{run}0-1\n")
+    (tmp_path / "bin" / "units").write_text(f"ft-{run}-launcher.service loaded active running x\n● ft-{run}-8.service loaded failed x\n"
+                                            f"ft-{run}-guard.service loaded active running x\n")
+    (tmp_path / "bin" / "jobs").write_text(f"77 ft-{run}\n78 ft-{run}0\n")
+    left = script(shell, "sweep.sh", run, "left", systemd=str(tmp_path), path=path).stdout.splitlines()
+    assert left == [f"unit ft-{run}-launcher.service", f"unit ft-{run}-8.service", f"container ft-{run}-0", "job 77"]
+    script(shell, "sweep.sh", run, "end", systemd=str(tmp_path), path=path)
+    log = (tmp_path / "bin" / "log").read_text().splitlines()
+    assert log == [f"stop ft-{run}-launcher.service", f"stop ft-{run}-8.service", f"rm -f {'a' * 64}", "77"]
+    assert script(shell, "sweep.sh", run, "left", systemd=str(tmp_path), path=path).stdout == ""
+
+
+@every_shell
+def test_a_run_id_that_is_none(shell: str) -> None:
+    for run in ("", "*", "../x", "a b"):
+        assert script(shell, "sweep.sh", run, "end").returncode == 64
+    assert script(shell, "sweep.sh", new_run(), "everything").returncode == 64
