@@ -69,7 +69,7 @@ def _runs(case: Case, recording: Recording, facts: AllReduce) -> Iterator[Said]:
                     least.append(float(said.value))
                 else:
                     yield said
-    yield Evidence("expected_bytes_per_node", expected_of(facts).bytes)
+    yield Evidence("expected_per_node_bytes", expected_of(facts).bytes)
     if least:
         yield Evidence(LEAST_SHARE, round(min(least), 3))
     if "control" not in case.recordings:

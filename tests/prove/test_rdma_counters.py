@@ -23,7 +23,7 @@ NODE = "spark03"
 def test_healthy_sparks_pass_with_numbers(count: int) -> None:
     got = verdict(judge, sparks(count))
     assert got.passes
-    assert got.evidence["expected_bytes_per_node"] == WIRE[count] - (count == 3)  # the third of a byte is left out
+    assert got.evidence["expected_per_node_bytes"] == WIRE[count] - (count == 3)  # the third of a byte is left out
     assert got.evidence["least_share_of_expected"] == 1.02
     (sent,) = {f.got for f in got.at("rdma_counters.bytes.run1.tx")}
     assert "GB sent, 1.02" in sent
@@ -34,7 +34,7 @@ def test_healthy_sparks_pass_with_numbers(count: int) -> None:
 def test_healthy_h20s_pass() -> None:
     got = verdict(judge, h20s())
     assert got.passes
-    assert got.evidence["expected_bytes_per_node"] == WIRE_H20
+    assert got.evidence["expected_per_node_bytes"] == WIRE_H20
     assert {f.subject.function for f in got.at("rdma_counters.stray")} == {"mlx5_4", "mlx5_5"}
 
 
