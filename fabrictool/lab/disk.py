@@ -11,7 +11,7 @@ import shutil
 import stat
 from pathlib import Path
 
-from fabrictool.lab import accounts, factory
+from fabrictool.lab import accounts, factory, keys
 from fabrictool.lab.nodeside import syscalls
 from fabrictool.lab.paths import Layout
 from fabrictool.lab.plan import LabPlan, NodePlan
@@ -70,6 +70,12 @@ def _whiteout(up: Path, path: str) -> None:
     os.mknod(target, stat.S_IFCHR, os.makedev(0, 0))
 
 
+def _ssh(layout: Layout, plan: LabPlan) -> factory.Ssh:
+    hosts = {n.name: keys.public(layout.node(n.name).host_key).read_text() for n in plan.nodes}
+    return factory.Ssh(keys.public(layout.user_key).read_text(), layout.cluster_key.read_text(),
+                       keys.public(layout.cluster_key).read_text(), hosts)
+
+
 def fill(layout: Layout, plan: LabPlan, node: NodePlan, password_hash: str) -> None:
     """The disk of a node as delivered."""
     here = layout.node(node.name)
@@ -82,7 +88,7 @@ def fill(layout: Layout, plan: LabPlan, node: NodePlan, password_hash: str) -> N
         _folder(up, path, mode, False, accounts.UID if path.startswith("/home/") else 0)
     for link, target in (("var/run", "/run"), ("var/lock", "/run/lock")):
         (up / link).symlink_to(target)
-    found = factory.files(plan, node, (layout.keys / "id_ed25519.pub").read_text())
+    found = factory.files(plan, node, _ssh(layout, plan))
     found |= accounts.files(Path("/etc/passwd").read_text(), Path("/etc/group").read_text(), password_hash)
     found |= {_real_parent(path): factory.File(text, 0o755) for path, text in present(plan.profile.tools).items()}
     found |= {os.path.realpath(path): factory.File(IP, 0o755) for f in FOLDERS if os.path.exists(path := f"{f}/ip")}

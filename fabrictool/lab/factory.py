@@ -34,7 +34,8 @@ NOT_THERE = ("/etc/nccl.conf", "/etc/rc.local", "/etc/environment", "/etc/motd",
              "/etc/resolv.conf", "/etc/crontab", "/etc/ld.so.preload")
 
 SSHD = f"""Port 22
-ListenAddress {{address}}
+ListenAddress 0.0.0.0
+ListenAddress ::
 HostKey /etc/ssh/ssh_host_ed25519_key
 PidFile /run/sshd.pid
 LogLevel VERBOSE
@@ -111,8 +112,38 @@ def hosts_text(plan: LabPlan, node: NodePlan) -> str:
     return "\n".join(lines) + "\n"
 
 
-def files(plan: LabPlan, node: NodePlan, user_key: str) -> dict[str, File]:
-    """Path -> file. `user_key`: the public key that may log in as root and as the user."""
+@dataclass(frozen=True)
+class Ssh:
+    """Keys of a lab: `user`: public, of who drives it; `cluster` and `cluster_public`: with which nodes reach each other, as a cluster's
+    users have it set up; `host`: the public key of each node."""
+
+    user: str
+    cluster: str
+    cluster_public: str
+    host: Mapping[str, str]
+
+
+def known_hosts(plan: LabPlan, ssh: Ssh) -> str:
+    """Every node by its name and all of its addresses."""
+    lines = []
+    for n in plan.nodes:
+        names = ",".join([n.name, *(c.address.partition("/")[0] for c in n.cables)])
+        lines.append(f"{names} {' '.join(ssh.host[n.name].split()[:2])}\n")
+    return "".join(lines)
+
+
+def logins(plan: LabPlan, ssh: Ssh) -> dict[str, File]:
+    """What root and the user need to log in here, and from here on the other nodes."""
+    found = {"/etc/ssh/ssh_known_hosts": File(known_hosts(plan, ssh))}
+    for home, user in (("/root", False), (f"/home/{USER}", True)):
+        found |= {f"{home}/.ssh/authorized_keys": File(ssh.user + ssh.cluster_public, 0o600, user),
+                  f"{home}/.ssh/id_ed25519": File(ssh.cluster, 0o600, user),
+                  f"{home}/.ssh/id_ed25519.pub": File(ssh.cluster_public, 0o644, user)}
+    return found
+
+
+def files(plan: LabPlan, node: NodePlan, ssh: Ssh) -> dict[str, File]:
+    """Path -> file."""
     management = node.management
     found = {
         "/etc/hostname": File(f"{node.name}\n"),
@@ -122,9 +153,7 @@ def files(plan: LabPlan, node: NodePlan, user_key: str) -> dict[str, File]:
         "/etc/resolv.conf": File("# no name server: a lab node asks nobody\n"),
         "/etc/sudoers": File(SUDOERS, 0o440),
         f"/etc/sudoers.d/90-{USER}": File(f"{USER} ALL=(ALL:ALL) NOPASSWD: ALL\n", 0o440),
-        "/etc/ssh/sshd_config": File(SSHD.format(address=management.address.partition("/")[0])),
-        "/root/.ssh/authorized_keys": File(user_key, 0o600),
-        f"/home/{USER}/.ssh/authorized_keys": File(user_key, 0o600, user=True),
+        "/etc/ssh/sshd_config": File(SSHD),
         "/etc/profile": File(PROFILE),
         "/etc/bash.bashrc": File(""),
         "/root/.bashrc": File(BASHRC),
@@ -132,6 +161,7 @@ def files(plan: LabPlan, node: NodePlan, user_key: str) -> dict[str, File]:
         f"/home/{USER}/.profile": File("[ -z \"$BASH_VERSION\" ] || . ~/.bashrc\n", user=True),
         "/var/log/lab-journal": File(""),
         **netplan_text(plan, node),
+        **logins(plan, ssh),
     }
     if plan.profile.owner is Owner.NETWORK_MANAGER:
         found["/etc/NetworkManager/system-connections/Wired connection 1.nmconnection"] = File(

@@ -41,11 +41,10 @@ def each(names: Iterable[NodePlan], work: Callable[[NodePlan], None]) -> None:
 # -- prepare -----------------------------------------------------------------------------------------------------------
 
 def prepare(layout: Layout, plan: LabPlan, node: NodePlan, password_hash: str) -> None:
-    """Everything of a node that is there before its first boot: folders, key, disk, state, logs."""
+    """Everything of a node that is there before its first boot: folders, disk, state, logs. All nodes have their host keys already."""
     here = layout.node(node.name)
     for folder in (here.root, here.tree, here.shared, here.sysfs):
         folder.mkdir(parents=True, exist_ok=True)
-    keys.make_key(here.host_key, f"lab {plan.name} {node.name}")
     disk.mount(here.disk)
     disk.fill(layout, plan, node, password_hash)
     deliver(plan, node, here)

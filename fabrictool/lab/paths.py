@@ -70,6 +70,11 @@ class Layout:
         return self.keys / "id_ed25519"
 
     @property
+    def cluster_key(self) -> Path:
+        """With which nodes reach each other."""
+        return self.keys / "cluster_ed25519"
+
+    @property
     def forward_socket(self) -> Path:
         return self.root / "forward.sock"
 

@@ -58,6 +58,7 @@ def _build(layout: Layout, plan: LabPlan, say: Callable[[str], None]) -> Record:
     record.save(layout)
     library.install(layout)
     keys.make_key(layout.user_key, f"fabrictool lab {plan.name}")
+    keys.make_key(layout.cluster_key, f"cluster {plan.name}")
     password = secrets.token_hex(8)
     (layout.keys / "password").write_text(password + "\n")
     (layout.keys / "password").chmod(0o600)
@@ -75,6 +76,8 @@ def _build(layout: Layout, plan: LabPlan, say: Callable[[str], None]) -> Record:
     # Namespaces are made by forking, which goes badly beside running threads: first all of them, then the rest at once.
     for n in plan.nodes:
         fabric.build_node(layout, plan, n)
+    # Every node's disk holds every node's host key.
+    node.each(plan.nodes, lambda n: keys.make_key(layout.node(n.name).host_key, f"lab {plan.name} {n.name}"))
     node.each(plan.nodes, one)
     say("ports on 127.0.0.1")
     record.forwarder, record.ports = forward_control.start(layout, plan, {})

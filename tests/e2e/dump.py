@@ -20,8 +20,9 @@ Dump = tuple[str, ...]
 RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 FOLDERS = ("etc", "run", "var/lib/fabrictool", "root", "home")
 # Different in any two labs (keys, password hash), or of processes that come and go.
-OWN = re.compile(r"etc/ssh/ssh_host_|etc/g?shadow$|etc/machine-id$|.*/authorized_keys$|run/sshd\.pid$|run/sudo(/|$)"
-                 r"|run/lab-tools$|home/admin/\.sudo_as_admin_successful$|.*\.cache(/|$)")
+OWN = re.compile(r"etc/ssh/ssh_(host_|known_hosts$)|etc/g?shadow$|etc/machine-id$|.*/\.ssh/(authorized_keys|id_ed25519(\.pub)?)$"
+                 r"|run/sshd\.pid$|run/sudo(/|$)"
+                 r"|run/lab-(tools|hardware)$|home/admin/\.sudo_as_admin_successful$|.*\.cache(/|$)")
 LONG = 4000  # characters; longer files stand as their digest
 
 

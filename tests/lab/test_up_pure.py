@@ -70,7 +70,8 @@ def test_the_inventory_is_a_spec(name: str, tmp_path_factory: pytest.TempPathFac
 @pytest.mark.parametrize("name", ALL)
 def test_factory_files(name: str) -> None:
     plan = lab_plan("x", profile(name), 2)
-    found = factory.files(plan, plan.nodes[0], "ssh-ed25519 KEY\n")
+    hosts = {n.name: f"ssh-ed25519 HOST{n.number} comment\n" for n in plan.nodes}
+    found = factory.files(plan, plan.nodes[0], factory.Ssh("ssh-ed25519 USER\n", "PRIVATE", "ssh-ed25519 CLUSTER\n", hosts))
     assert f"127.0.1.1 {plan.nodes[0].name}" in found["/etc/hosts"].text
     netplans = {p: f for p, f in found.items() if p.startswith("/etc/netplan/")}
     assert bool(netplans) is (name != "plain")
@@ -79,6 +80,11 @@ def test_factory_files(name: str) -> None:
         assert "mtu" not in file.text
         assert "network" in yaml.safe_load(file.text)
     assert "/etc/nccl.conf" not in found
+    known = found["/etc/ssh/ssh_known_hosts"].text.splitlines()
+    assert known[1].startswith(f"{plan.nodes[1].name},192.168.1.12,10.")
+    assert known[1].endswith(" ssh-ed25519 HOST2")
+    assert found["/home/admin/.ssh/id_ed25519"] == factory.File("PRIVATE", 0o600, True)
+    assert found["/root/.ssh/authorized_keys"].text == "ssh-ed25519 USER\nssh-ed25519 CLUSTER\n"
 
 
 def test_people_of_the_machine_are_not_users_of_a_node() -> None:

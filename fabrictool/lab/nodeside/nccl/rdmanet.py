@@ -1,5 +1,5 @@
-"""The RDMA transport: queue pairs between adapters of the same place in both nodes' lists. Bytes are counted by the adapters, along paths
-that carry a packet of that size now."""
+"""The RDMA transport: queue pairs between the adapters that both ends give a channel, each from its own list. Bytes are counted by the
+adapters, along paths that carry a packet of that size now."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class RdmaNet:
         self._layout: Layout | None = None
 
     def index(self, edge: Edge) -> int:
-        """The adapter of an edge, by its place in the list: the same at both ends."""
+        """This end's adapter of an edge, by its place in this end's list: channels take turns."""
         return self.used[edge.channel % len(self.used)]
 
     def tail(self, edge: Edge) -> str:
@@ -78,7 +78,7 @@ class RdmaNet:
                 self._doors[i] = Door(address, adapter.interface)
             door = self._doors.get(i)
             said.append([gid, address, door.port if door else 0, active_mtu(_mtu(adapter.interface)), self._open(i)])
-        return said
+        return {"used": self.used, "adapters": said}
 
     def _open(self, index: int) -> int:
         if index in self.used:
@@ -93,8 +93,8 @@ class RdmaNet:
             outward = layout.places[edge.source].process == layout.process
             process = layout.places[edge.target if outward else edge.source].process
             index = self.index(edge)
-            rows = offers[process]
-            far = Far(*rows[index]) if index < len(rows) else Far("", "", 0, 256, 0)
+            theirs = offers[process]["used"]
+            far = Far(*offers[process]["adapters"][theirs[edge.channel % len(theirs)]])
             self._ends[edge] = far
             self._say_pair(index, far)
             if (index, far.address) not in seen:
@@ -173,20 +173,23 @@ class RdmaNet:
                 raise NcclError(REMOTE, text)
 
     def _reports(self) -> list[list[Any]]:
-        """To whom this end owes a request to send again: [process, adapter's place, packets]."""
+        """To whom this end owes a request to send again: [process, channel, packets]."""
         assert self._layout is not None
         found = []
         for edge in self._layout.arriving():
             name = self.found[self.index(edge)].name
             number = self._lost.pop(name, 0)
             if number:
-                found.append([self._layout.places[edge.source].process, self.index(edge), number])
+                found.append([self._layout.places[edge.source].process, edge.channel, number])
         return found
 
     def heard(self, words: Sequence[Any]) -> None:
         assert self._layout is not None
-        flows = [{"rdma": self.found[i].name, "sent": 0, "received": 0, "mtu": MTUS[-1], "tos": self._tos.get(i, 0), "missed": n}
-                 for said in words for process, i, n in said if process == self._layout.process]
+        flows = []
+        for channel, number in ((c, n) for said in words for process, c, n in said if process == self._layout.process):
+            i = self.used[channel % len(self.used)]
+            flows.append({"rdma": self.found[i].name, "sent": 0, "received": 0, "mtu": MTUS[-1], "tos": self._tos.get(i, 0),
+                          "missed": number})
         if flows:
             self.hardware.carry(flows, 0)
 
