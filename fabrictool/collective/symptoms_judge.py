@@ -1,0 +1,85 @@
+"""Findings from a diagnosis: the root cause with the lines that prove it, ranks that hang, and that all went well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fabrictool.collective.interfaces import chosen, suspicious
+from fabrictool.collective.logmodel import NcclLog, Proof
+from fabrictool.collective.phases import Phase, Stuck
+from fabrictool.collective.symptom_model import Symptom
+from fabrictool.collective.symptoms import Diagnosis
+from fabrictool.model import Code, Finding, Status, Subject, SubjectKind
+from fabrictool.room import About
+
+LONE = "only this rank errs and the others wait: the fault may lie with any of them"
+LATER = "came after the first error: likely its consequence"
+
+
+def judge_symptoms(got: Diagnosis, log: NcclLog, path: str, *, ended: bool = False) -> Iterator[Finding]:
+    """`path`: where the findings belong ("allreduce.symptoms"). `ended`: the run was over (its limit, or by itself) when the logs were
+    read, so that a log which stops stops for good."""
+    root = got.root
+    told = set[tuple[Code, str]]()
+    for s in got.causes:
+        if (s.code, s.node) in told:
+            continue
+        told.add((s.code, s.node))
+        yield _cause(s, got, f"{path}.cause", first=root is not None and s.code is root.code)
+    if root is None:
+        yield from _consequences(got, path)
+        for held in got.stuck:
+            yield _held(held, log, f"{path}.start", ended)
+        if got.finished and not got.stuck and not got.after and not got.erring:
+            nodes = tuple(dict.fromkeys(k.node for k in got.finished))
+            yield About(Code.INIT_HANG, _fleet(nodes), f"{path}.start", "").ok(f"{len(got.finished)} processes came through their start")
+    if root is None:
+        yield from _unexplained(got, path)
+
+
+def _unexplained(got: Diagnosis, path: str) -> Iterator[Finding]:
+    """Warnings that no rule knows: no verdict, except on ranks that came through all the same."""
+    for node in dict.fromkeys(ln.process.node for ln in got.unexplained):
+        lines = [ln for ln in got.unexplained if ln.process.node == node]
+        through = all(ln.process in got.finished for ln in lines)
+        yield About(Code.NOTHING_KNOWN, _node(node), f"{path}.warnings", "").fail(
+            str(Proof.of(lines[0])), "no warnings", f"{len(lines)} warnings of NCCL that no rule knows",
+            status=Status.WARN if through else Status.UNKNOWN, remedy="read them: fabrictool does not know what they mean")
+
+
+def _node(name: str) -> Subject:
+    return Subject(SubjectKind.NODE, (name,)) if name else Subject(SubjectKind.FLEET, ())
+
+
+def _fleet(nodes: tuple[str, ...]) -> Subject:
+    return Subject(SubjectKind.NODE if len(nodes) == 1 else SubjectKind.FLEET, nodes)
+
+
+def _cause(s: Symptom, got: Diagnosis, where: str, *, first: bool) -> Finding:
+    about = About(s.code, _node(s.node), where, "")
+    more = f" ({s.lines} lines)" if s.lines > 1 else ""
+    shown = f"{s.proof[0]}{more}"
+    if not first:
+        return about.warn(shown, "no error", f"{s.cause}; {LATER}", remedy=s.fix)
+    return about.fail(shown, "no error", f"{s.cause}; {LONE}" if got.lone else s.cause, remedy=s.fix)
+
+
+def _consequences(got: Diagnosis, path: str) -> Iterator[Finding]:
+    """Only lines that show another's death: who died is not known from them."""
+    for node in dict.fromkeys(s.node for s in got.after):
+        s = next(a for a in got.after if a.node == node)
+        yield About(s.code, _node(node), f"{path}.consequence", "").fail(
+            str(s.proof[0]), "no error", s.cause, status=Status.UNKNOWN, remedy=s.fix)
+
+
+def _held(held: Stuck, log: NcclLog, where: str, ended: bool) -> Finding:
+    ranks = f"rank{'' if len(held.ranks) == 1 else 's'} {', '.join(map(str, held.ranks[:8]))}" if held.ranks else f"pid {held.process.pid}"
+    why = f"its log ends here: {held.phase.text}"
+    if held.phase in (Phase.LOADED, Phase.NETWORK, Phase.EXCHANGE):
+        odd = next((f"; it uses {e.interface} {e.address}: {w}" for e in chosen(log, held.process.node) if (w := suspicious(e))), "")
+        why += odd
+    sure = ended or held.surely
+    return About(Code.INIT_HANG, _node(held.process.node), f"{where}.{held.process.pid}", "").fail(
+        f"{ranks}: {held.last}", "Init COMPLETE and connected channels", why if sure else f"{why}, or the log was cut",
+        status=Status.FAIL if sure else Status.UNKNOWN,
+        remedy="compare the last lines of all ranks: a missing rank, a wrong bootstrap interface, a firewall; run the hang check")
