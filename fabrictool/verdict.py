@@ -62,10 +62,11 @@ def reached(findings: Iterable[Finding]) -> bool:
     return not any(f.room == REACH and f.bad for f in findings)
 
 
-def _summary(findings: Sequence[Finding], nodes: int) -> str:
+def _summary(findings: Sequence[Finding], nodes: int, against_spec: bool) -> str:
     count = Counter(f.status for f in findings)
     settable = sum(1 for f in findings if f.status is Status.FAIL and f.steps)
-    parts = [f"{count[Status.FAIL]} differ" + (f" ({settable} can be set)" if settable else "")] if count[Status.FAIL] else []
+    word = "differ" if against_spec else "failed"
+    parts = [f"{count[Status.FAIL]} {word}" + (f" ({settable} can be set)" if settable else "")] if count[Status.FAIL] else []
     words = ((Status.UNKNOWN, "unknown"), (Status.WARN, "to look at"), (Status.PASS, "as wanted"))
     parts += [f"{count[s]} {word}" for s, word in words if count[s]]
     if not parts:
@@ -122,7 +123,7 @@ def _result(check: str, rooms: Sequence[str], by_node: Mapping[str, Sequence[Fin
     said = judged.unproven if judged else ()
     unproven = tuple(dict.fromkeys((*(u for r in rooms for u in UNPROVEN.get(r, ())), *said)))
     evidence = {**dict(zip(COUNTS, (compared, len(by_node)), strict=True)), **(judged.evidence if judged else {})}
-    return Result(check, worst_status(f.status for f in found), _summary(found, len(by_node)), tuple(found), evidence, unproven, duration_s)
+    return Result(check, worst_status(f.status for f in found), _summary(found, len(by_node), bool(rooms)), tuple(found), evidence, unproven, duration_s)
 
 
 def each_room(names: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -112,7 +112,8 @@ def verdict_line(report: Report, mode: Mode) -> str:
     parts = []
     if fails:
         left = "left after apply" if mode is Mode.APPLY else "differ from the spec"
-        parts.append(f"{len(fails)} {left} on {nodes}: {len(fails) - bare} can be set by apply, {bare} cannot")
+        settable = f"{len(fails)} {left} on {nodes}: {len(fails) - bare} can be set by apply, {bare} cannot"
+        parts.append(f"{len(fails)} failed on {nodes}" if mode is Mode.CHECK and bare == len(fails) else settable)
     if unknown:
         parts.append(f"{unknown} without a verdict")
     if warn:

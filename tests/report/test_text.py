@@ -19,7 +19,8 @@ from fabrictool.report.exit import Mode
 from fabrictool.report.json import tree
 from fabrictool.report.show import Show
 from fabrictool.report.text import render
-from tests.report.reports import NODES, TEXTS, drifted, finding, passing, plan
+from fabrictool.verdict import Judged, assemble
+from tests.report.reports import INFO, NODES, TEXTS, drifted, finding, passing, plan
 
 GOLDEN = Path(__file__).parent / "golden"
 NEXT = "fabrictool apply -i inventories/spark4.py    # asks first; some steps take a link down for a moment"
@@ -220,3 +221,12 @@ def test_check_shows_the_numbers_that_a_judge_stands_on() -> None:
     assert "\x1b" not in text
     assert "seen" not in page(report, Mode.CHECK)
     assert "seen" not in page(with_numbers, Mode.PLAN)
+
+
+def test_what_a_judge_over_the_fleet_fails_is_no_difference_that_apply_could_set() -> None:
+    slow = finding(code=Code.LOW_BUSBW, path="allreduce.busbw", got="11.4 GB/s", want="21.2 GB/s")
+    report = assemble(INFO, {"allreduce": ()}, dict.fromkeys(NODES, ()), judged={"allreduce": Judged((slow,))})
+    text = page(report, Mode.CHECK)
+    assert "4 nodes: 1 failed" in text
+    assert "1 failed on spark01 (exit 1)" in text
+    assert "apply" not in text.rpartition("failed on")[2]
