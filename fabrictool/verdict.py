@@ -123,7 +123,8 @@ def _result(check: str, rooms: Sequence[str], by_node: Mapping[str, Sequence[Fin
     said = judged.unproven if judged else ()
     unproven = tuple(dict.fromkeys((*(u for r in rooms for u in UNPROVEN.get(r, ())), *said)))
     evidence = {**dict(zip(COUNTS, (compared, len(by_node)), strict=True)), **(judged.evidence if judged else {})}
-    return Result(check, worst_status(f.status for f in found), _summary(found, len(by_node), bool(rooms)), tuple(found), evidence, unproven, duration_s)
+    summary = _summary(found, len(by_node), bool(rooms))
+    return Result(check, worst_status(f.status for f in found), summary, tuple(found), evidence, unproven, duration_s)
 
 
 def each_room(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
