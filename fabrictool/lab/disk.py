@@ -94,6 +94,9 @@ def fill(layout: Layout, plan: LabPlan, node: NodePlan, password_hash: str) -> N
     found |= {os.path.realpath(path): factory.File(IP, 0o755) for f in FOLDERS if os.path.exists(path := f"{f}/ip")}
     for path, file in found.items():
         _write(up, path, file)
+    for path, target in factory.venv()[1].items():
+        _folder(up, os.path.dirname(path), 0o755, False)
+        (up / path.lstrip("/")).symlink_to(target)
     write_host_key(here.root, up)
     gone = [_real_parent(path) for path in absent(plan.profile.tools) if not path.startswith("/usr/local/")]
     for path in (*factory.NOT_THERE, *gone, *(f"/{n}" for n in os.listdir("/") if n not in SHARED_TOPS)):

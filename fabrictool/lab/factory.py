@@ -3,6 +3,7 @@ machine's own /etc makes no difference."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -132,6 +133,21 @@ def known_hosts(plan: LabPlan, ssh: Ssh) -> str:
     return "".join(lines)
 
 
+VENV = "/opt/lab-venv"
+
+
+def venv() -> tuple[dict[str, File], dict[str, str]]:
+    """An environment of the node's own Python with a stand-in of PyTorch in it: its files, and its links. `bin/python` is a script because
+    the interpreter behind it may need to be told where its library is."""
+    number = f"{sys.version_info.major}.{sys.version_info.minor}"
+    python = (f"#!/bin/sh\n# The lab's own Python, with a stand-in of PyTorch.\nLD_LIBRARY_PATH={INSIDE}/python/lib"
+              f"${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}} exec {VENV}/bin/python{number} \"$@\"\n")
+    found = {f"{VENV}/pyvenv.cfg": File(f"home = {INSIDE}/python/bin\ninclude-system-site-packages = false\nversion = {number}\n"),
+             f"{VENV}/bin/python": File(python, 0o755), f"{VENV}/bin/python3": File(python, 0o755)}
+    return found, {f"{VENV}/bin/python{number}": f"{INSIDE}/python/bin/python{number}",
+                   f"{VENV}/lib/python{number}/site-packages/torch": f"{INSIDE}/lib/fabrictool/lab/nodeside/pytorch/torch"}
+
+
 def logins(plan: LabPlan, ssh: Ssh) -> dict[str, File]:
     """What root and the user need to log in here, and from here on the other nodes."""
     found = {"/etc/ssh/ssh_known_hosts": File(known_hosts(plan, ssh))}
@@ -162,6 +178,7 @@ def files(plan: LabPlan, node: NodePlan, ssh: Ssh) -> dict[str, File]:
         "/var/log/lab-journal": File(""),
         **netplan_text(plan, node),
         **logins(plan, ssh),
+        **venv()[0],
     }
     if plan.profile.owner is Owner.NETWORK_MANAGER:
         found["/etc/NetworkManager/system-connections/Wired connection 1.nmconnection"] = File(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fabrictool.lab import keys
-from fabrictool.lab.factory import USER
+from fabrictool.lab.factory import USER, VENV
 from fabrictool.lab.paths import Layout
 from fabrictool.lab.plan import SWITCH_MTU, LabPlan, NodePlan, Owner
 
@@ -67,6 +67,8 @@ groups:
 {extra}    bootstrap: {p.bootstrap}
     protected: [{', '.join(protected)}]
 {_env(plan)}
+# Small: over sockets a lab really sends every byte.
+collective: {{launcher: direct, venv: {VENV}, size: 8MiB, runs: 3}}
 nodes:
 {nodes}"""
 

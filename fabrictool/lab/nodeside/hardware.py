@@ -84,6 +84,9 @@ class Session:
         verb = asked.pop("do")
         if verb == "gpu":
             return self.gpu(**asked)
+        if verb == "look":
+            node = load(self.shared / "state.json")
+            return {"model": node.gpu, "count": node.gpus}
         if verb == "context":
             if not load(self.shared / "state.json").gpu_ok:
                 self.wait(STUCK_S)

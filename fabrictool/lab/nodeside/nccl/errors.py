@@ -11,6 +11,8 @@ TEXTS = {
     INVALID_USAGE: "invalid usage (run with NCCL_DEBUG=WARN for details)",
     REMOTE: "remote process exited or there was a network error",
 }
+NAMES = {SYSTEM: "ncclSystemError", INTERNAL: "ncclInternalError", INVALID_ARGUMENT: "ncclInvalidArgument",
+         INVALID_USAGE: "ncclInvalidUsage", REMOTE: "ncclRemoteError"}
 
 
 class NcclError(Exception):

@@ -1,0 +1,3 @@
+"""What this PyTorch says that it was built for."""
+
+cuda = "13.0"
