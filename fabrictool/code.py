@@ -146,7 +146,6 @@ class Code(StrEnum):
 RESERVED = frozenset({
     Code.NIC_DEGRADED,
     Code.GPU_BUSY,
-    Code.BASELINE_LOW,
     Code.VERSIONS_DIFFER,
     Code.MEMLOCK,
     Code.OOM_KILLED,

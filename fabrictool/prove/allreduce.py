@@ -1,0 +1,134 @@
+"""Whether an AllReduce between the nodes proves the fabric: its logs say RDMA, the counters say RDMA, its bytes add up and its numbers are
+right, and it was as fast as the ports. The judge of the check `allreduce`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from fabrictool.model import Code, Evidence, Finding, Reason, Said, Status, Subject, SubjectKind, Unproven, Unreadable, Value
+from fabrictool.prove import bandwidth, ranks, rdma_counters, results, transports
+from fabrictool.prove.addresses import not_selected
+from fabrictool.prove.bandwidth import CHECK
+from fabrictool.prove.case import Case
+from fabrictool.prove.facts import AllReduce, all_reduce
+from fabrictool.prove.overruns import both_ways, over_runs
+from fabrictool.prove.results import RunResult
+from fabrictool.room import About
+from fabrictool.snapshot import Recording
+
+WANT = "an AllReduce between the nodes"
+
+
+def judge(case: Case) -> Iterator[Said]:
+    """A pass needs all of it: a figure alone, log lines alone or counters alone prove nothing."""
+    made = case.recording(CHECK)
+    facts = all_reduce(made)
+    if isinstance(facts, Unreadable):
+        yield About(Code.NO_RESULT, Subject(SubjectKind.FLEET, tuple(case.wants)), f"{CHECK}.run", "").unknown(facts, WANT)
+        return
+    everyone = Subject(SubjectKind.FLEET, facts.nodes)
+    runs = [results.read(made, facts, name, CHECK) for name in facts.runs]
+    default = results.read(made, facts, facts.default_run, CHECK) if facts.default_run else None
+    if len(facts.nodes) < 2:
+        yield About(Code.SINGLE_NODE, everyone, f"{CHECK}.nodes", "").fail(
+            f"one node ({', '.join(facts.nodes) or 'none'})", "at least two", "within one node nothing goes over the fabric",
+            status=Status.UNKNOWN, remedy="select two nodes or more")
+    if not runs:
+        yield About(Code.NO_RESULT, everyone, f"{CHECK}.run", "").unknown(Unreadable(Reason.EMPTY, "no gated run was made"), WANT)
+    said = {r.name: list(_run(case, made, facts, r)) for r in runs}
+    failed = frozenset(name for name, findings in said.items() if any(f.status is Status.FAIL for f in findings))
+    figures = list(bandwidth.judge(case, facts, runs, default, failed))
+    yield from (f for f in figures if isinstance(f, Evidence))
+    yield from over_runs(CHECK, said)
+    if default is not None:
+        yield from (_told(f) for f in (*default.findings, *ranks.judge(made, facts, default.name, f"{CHECK}.{default.name}")))
+    yield from _left(made, facts)
+    yield from _counters(case, facts, failed & {r.name for r in runs if not r.ended})
+    yield from (f for f in figures if not isinstance(f, Evidence))
+    yield from _about(case, facts, runs)
+
+
+def _run(case: Case, made: Recording, facts: AllReduce, run: RunResult) -> Iterator[Finding]:
+    """Everything about one gated run, paths CHECK.RUN.what: wrong numbers first, then who died and of what, then the rest. Of a run that
+    came to no result only what stands against it is told."""
+    path = f"{CHECK}.{run.name}"
+    dead = list(ranks.judge(made, facts, run.name, path))
+    explained = any(f.status is Status.FAIL for f in dead)
+    wrong = [f for f in run.findings if f.path == f"{path}.result"]
+    if run.ended or any(f.status is Status.FAIL for f in wrong):
+        yield from wrong
+    yield from dead
+    told = [f for f in transports.symptoms(made, facts, run.name, path, good=run.good)
+            if not (explained and f.status is Status.UNKNOWN)]  # others show only that somebody died
+    yield from (f for f in told if f.path.endswith(".cause"))
+    yield from (f for f in run.findings if f not in wrong and not (explained and f.code is Code.NO_RESULT and f.bad))
+    yield from (f for f in told if not f.path.endswith(".cause"))
+    carried = [f for f in transports.every_pair(transports.judge(case, made, facts, run.name, path), facts)
+               if run.ended or f.status is Status.FAIL]
+    sockets = any(f.code is Code.TCP_FALLBACK and f.status is Status.FAIL for f in carried)
+    for f in carried:
+        if not (sockets and f.code is Code.UNREADABLE):  # over sockets NCCL logs nothing of RDMA
+            yield f
+
+
+def _told(f: Finding) -> Finding:
+    """The run with NCCL's own choice of algorithm is not gated; but numbers that are wrong are wrong."""
+    if f.code is Code.WRONG_RESULT and f.status is Status.FAIL:
+        return f
+    weaker = {Status.FAIL: Status.WARN, Status.UNKNOWN: Status.SKIP}.get(f.status, f.status)
+    return replace(f, status=weaker, why="; ".join(w for w in (f.why, "with NCCL's own choice of algorithm, which is not gated") if w))
+
+
+def _left(made: Recording, facts: AllReduce) -> Iterator[Finding]:
+    """After every run nothing of it may be there."""
+    for node in facts.nodes:
+        about = About(Code.LEFT_BEHIND, Subject(SubjectKind.NODE, (node,)), f"{CHECK}.left", "")
+        seen = [made.at(name, node).raw("left") for name in (*facts.runs, *([facts.default_run] if facts.default_run else []))]
+        unread = next((s for s in seen if isinstance(s, Unreadable)), None)
+        lines = [ln for s in seen if not isinstance(s, Unreadable) for ln in s.out.splitlines() if ln.strip()]
+        failed = next((s for s in seen if not isinstance(s, Unreadable) and s.rc != 0), None)
+        if lines:
+            more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+            yield about.fail(lines[0].strip()[:200] + more, "nothing of the run", "what a run started was still there after its end",
+                             remedy="end it by its number or its unit's name; everything of a run has its id in its name")
+        elif unread or failed:
+            why = f"left: exit status {failed.rc}: {failed.tail or 'no message'}" if failed else ""
+            yield about.unknown(unread or Unreadable(Reason.FAILED, why), "nothing of the run")
+        else:
+            yield about.ok("nothing of the run")
+
+
+def _counters(case: Case, facts: AllReduce, broken: frozenset[str]) -> Iterator[Said]:
+    """What the counters say of the same recording, over all runs. That a run which broke off cannot be counted was said of the run."""
+    by_run: dict[str, list[Finding]] = {run: [] for run in facts.runs}
+    for said in rdma_counters.judge(case):
+        if not isinstance(said, Finding):
+            yield said
+            continue
+        words = said.path.split(".")
+        run = next((w for w in words if w in by_run), "")
+        if said.code is Code.SINGLE_NODE or (run in broken and said.code is Code.BLOCKED):
+            continue
+        if run:
+            by_run[run].append(replace(said, path=".".join((CHECK, run, *(w for w in words if w != run)))))
+        else:
+            yield replace(said, path=f"{CHECK}.{said.path}")
+    yield from both_ways(over_runs(CHECK, by_run))
+
+
+def _about(case: Case, facts: AllReduce, runs: Iterable[RunResult]) -> Iterator[Said]:
+    yield Evidence("runs", len(facts.runs))
+    yield Evidence("ranks", facts.ranks)
+    yield Evidence("size_bytes", facts.size_bytes)
+    yield Evidence("launcher", facts.launcher)
+    yield Evidence("program", facts.program)
+    yield Evidence("consumer", facts.consumer or "none")
+    library = next((r.run.nccl.value for r in runs if isinstance(r.run.nccl, Value)), None)
+    if library:
+        yield Evidence("nccl_version", library)
+    if not facts.consumer:
+        yield Unproven("that a job has the same environment: the ranks got nobody's but the node's own files")
+    for text in (not_selected(case),):
+        if text:
+            yield Unproven(text)

@@ -1,0 +1,88 @@
+"""What carried a run, and what went wrong in it, as the NCCL logs of all its ranks tell (room collective): a claim, which the counters
+prove or refute."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from fabrictool import ports
+from fabrictool.collective import log, transport
+from fabrictool.collective.expect import Expect, of_spec
+from fabrictool.collective.logmodel import NcclLog
+from fabrictool.collective.symptoms import diagnose
+from fabrictool.collective.symptoms_judge import judge_symptoms
+from fabrictool.collective.transport_judge import judge_transport
+from fabrictool.env.derive import desired
+from fabrictool.model import Code, Finding, Status, Subject, SubjectKind
+from fabrictool.prove.case import Case
+from fabrictool.prove.facts import AllReduce
+from fabrictool.prove.results import ranks
+from fabrictool.room import About
+from fabrictool.snapshot import Captured, Recording
+from fabrictool.spec import NodeSpec
+
+SECTION = "nccl.log"
+_PID = re.compile(r"\.[0-9]{1,10}$")
+
+
+def logs(recording: Recording, facts: AllReduce, name: str) -> NcclLog:
+    """Every node's logs under the spec's names. A log that was cut is still a log: what it lacks is not claimed."""
+    found = []
+    for node in facts.nodes:
+        take = recording.at(name, node)
+        for item in take.items(SECTION):
+            found.append(log.parse(take.sections[f"{SECTION}[{item}]"].out, node, item))
+    return log.merge(found)
+
+
+def judge(case: Case, recording: Recording, facts: AllReduce, name: str, path: str) -> Iterator[Finding]:
+    """Of a gated run. Paths begin with `path`.transport."""
+    seen = logs(recording, facts, name)
+    where = f"{path}.transport"
+    if seen.empty:
+        about = About(Code.LOG_MISSING, Subject(SubjectKind.FLEET, facts.nodes), f"{where}.logs", "")
+        why = next((take.error.why for node in facts.nodes if (take := recording.at(name, node)).error), "")
+        yield about.fail("no log of any rank", "a log of every rank", why or "NCCL wrote none, so nothing is known of what carried the run",
+                         status=Status.UNKNOWN, remedy="see that NCCL_DEBUG_FILE can be written on the nodes")
+        return
+    wants = {node: expect(case.wants[node], case, facts) for node in facts.nodes if node in case.wants}
+    got = transport.verdict(seen, dict(enumerate(facts.rank_nodes)), facts.nodes)
+    yield from judge_transport(got, seen, wants, where)
+
+
+def every_pair(found: Iterable[Finding], facts: AllReduce) -> Iterator[Finding]:
+    """The same fault of every pair of nodes as one finding about all of them."""
+    said = list(found)
+    pairs = [f for f in said if f.subject.kind is SubjectKind.PAIR and f.path.endswith(".edges")]
+    first = pairs[0] if len(pairs) > 1 and all((f.code, f.status) == (pairs[0].code, Status.FAIL) for f in pairs) else None
+    for f in said:
+        if f is first:
+            whole = Subject(SubjectKind.FLEET, facts.nodes)
+            yield replace(f, subject=whole, got=f"all {len(pairs)} pairs of nodes; {f.got}")
+        elif first is None or f not in pairs:
+            yield f
+
+
+def symptoms(recording: Recording, facts: AllReduce, name: str, path: str, *, good: bool) -> Iterator[Finding]:
+    """What logs and the ranks' own output tell of errors. `good`: the run came to its result all the same, so that an error in its logs
+    is something to look at."""
+    told = [log.parse(got.err, node, f"rank {rank}") for rank, node, got in ranks(recording, facts, name) if isinstance(got, Captured)]
+    seen = log.merge([logs(recording, facts, name), *told])
+    for f in judge_symptoms(diagnose(seen), seen, f"{path}.symptoms", ended=True):
+        status = Status.WARN if good and f.status is Status.FAIL else f.status
+        yield replace(f, status=status, path=_PID.sub("", f.path))  # a process number would give each run another finding
+
+
+def expect(want: NodeSpec, case: Case, facts: AllReduce) -> Expect:
+    """What the node's ranks should show: the rails' devices as bound, and the environment that the spec derives, where somebody is to have
+    it. What the tool itself added is its own matter, but for the algorithm: the counting of bytes hangs on it."""
+    seen = ports.read(case.snap(want.name))
+    hcas = tuple(fn.rdma_name for fn in ports.bind(want, seen) if fn.rdma_name != "?")
+    env: dict[str, str] = {}
+    if want.env.write or want.env.consumers or (want.collective and want.collective.consumer):
+        env = {n: v for n, v in desired(want, seen).variables.items() if n.startswith("NCCL_") and n not in facts.added}
+    if facts.algorithm:
+        env["NCCL_ALGO"] = facts.algorithm
+    return of_spec(want, hcas, env)
