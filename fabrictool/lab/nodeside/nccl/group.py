@@ -47,15 +47,20 @@ class Alone:
 
 
 class Store:
-    """Rank 0 keeps words at HOST:PORT; everybody (rank 0 too) sets and gets them there. To get is to wait until it is set."""
+    """Rank 0 keeps words at HOST:PORT; everybody (rank 0 too) sets and gets them there. To get is to wait until it is set. TimeoutError
+    when not all come in time."""
 
     def __init__(self, rank: int, size: int, host: str, port: int, limit_s: float = MEET_S) -> None:
         self.rank, self.size = rank, size
         if rank == 0:
             threading.Thread(target=_serve, args=(socket.create_server(("", port), backlog=size),), daemon=True).start()
             host = "127.0.0.1"
-        self._stream = _connect(host, port, limit_s).makefile("rwb")
+        line = _connect(host, port, limit_s)
+        self._stream = line.makefile("rwb")
         self._round = 0
+        line.settimeout(limit_s)
+        self.gather(b"")  # nobody begins, and rank 0 does not leave, before all are there
+        line.settimeout(None)
 
     def _ask(self, *words: str) -> str:
         """ConnectionError when rank 0 has gone."""
