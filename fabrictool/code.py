@@ -156,6 +156,5 @@ RESERVED = frozenset({
     Code.HUNG_TASK,
     Code.PEER_MEMORY,
     Code.RANK_HANGS,
-    Code.NOTHING_KNOWN,
 })
 """Codes whose meaning stands and that nothing raises yet."""

@@ -125,6 +125,7 @@ FROM_TEXT: dict[Code, str] = {
     Code.TOOL_TIMEOUT: "ports/test_guard::test_no_rdma_device_means_nothing_in_use",
     Code.NEEDS_ROOT: "env/test_running::test_needs_root_is_unknown",
     Code.UNREADABLE: "qos/test_readers::test_an_interface_that_looks_like_an_option_is_never_put_on_a_command_line",
+    Code.NOTHING_KNOWN: "diagnose/test_pastes::test_nothing_known_is_an_outcome_of_its_own",
     Code.NO_EVIDENCE: "report/test_exit::test_nothing_looked_at_is_no_verdict",
     Code.UNREACHABLE: "rdma/test_judge::test_an_unreachable_node_gets_no_verdict",
     Code.BLOCKED: "ports/test_judge::test_rdma_device_absent_blocks_only_the_binding",
@@ -189,6 +190,7 @@ NO_FAULT = {
     Code.GLOO_CONNECT: "shown only by logs of jobs",
     Code.NIXL_TCP: "shown only by logs of jobs",
     Code.UCX_NO_DEVICE: "shown only by logs of jobs",
+    Code.NOTHING_KNOWN: "about text that somebody pastes",
     Code.NO_EVIDENCE: "a judge that says nothing",
     Code.BLOCKED: "stands beside what it is blocked by",
 }

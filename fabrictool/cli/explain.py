@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -46,22 +47,53 @@ def _text(name: str, paths: tuple[Path, ...]) -> str:
     codes = texts()
     if name.upper() in codes:
         text = codes[name.upper()]
-        return f"{name.upper()}\n\n{text.why}\n\nFix: {text.fix}"
+        why = f"Why: {text.matters}\n\n" if text.matters != text.when else ""
+        return f"{name.upper()}\n\nWhen: {text.when}\n\n{why}Fix: {text.fix}"
     known = list(codes) if name.isupper() or "_" in name else [*found, "exit"]
     raise Stop(Exit.USAGE, f"there is no check or code {name!r}; {nearest(name.upper() if '_' in name else name, known)}")
 
 
+def _codes(form: str, page: Page) -> None:
+    """Every code with when it is raised, why it matters and what to do; as JSON for runbooks and chat bots."""
+    from fabrictool.report.codes import texts
+
+    found = texts()
+    if form == "json":
+        rows = [{"code": c, "area": t.area, "when": t.when, "why": t.matters, "fix": t.fix} for c, t in found.items()]
+        click.echo(json.dumps({"schema_version": "1", "codes": rows}, indent=2))
+        return
+    area = ""
+    for code, text in found.items():
+        if text.area != area:
+            area = text.area
+            page.line((area, "bold underline"))
+            page.line()
+        page.line((code, "bold"))
+        page.field("when", text.when, indent=2)
+        if text.matters != text.when:
+            page.field("why", text.matters, indent=2)
+        page.field("fix", text.fix, indent=2, style="green")
+        page.line()
+
+
 @click.command("explain")
 @click.argument("name", required=False)
+@click.option("--codes", is_flag=True, help="Every code: when it is raised, why it matters, what to do.")
+@click.option("-o", "--output", "form", type=click.Choice(["text", "json"]), default="text", help="With --codes: text or json.")
 @options.paths
-def command(name: str | None, paths: tuple[Path, ...]) -> Exit:
+def command(name: str | None, codes: bool, form: str, paths: tuple[Path, ...]) -> Exit:
     """Print the manual page of a check (qos), the text of a code (QOS_TRUST), or the exit codes (exit, or a number).
 
-    Without NAME: all there is.
+    Without NAME: all there is. With --codes: the text of every code.
     """
     from fabrictool.report.page import Page
 
+    if (name and codes) or (form != "text" and not codes):
+        raise click.UsageError("explain NAME prints one page as text, explain --codes [-o json] all codes")
     page = Page(sys.stdout)
+    if codes:
+        _codes(form, page)
+        return Exit.OK
     if name is None:
         _index(paths, page)
         return Exit.OK

@@ -26,7 +26,8 @@ NONE = Unreadable(Reason.NOT_COLLECTED, "the input does not show the node's inte
 _LIST = re.compile(r"[\^=]*")
 _RDMA = re.compile(r"(?:mlx5_|mlx4_|roce|ib|rxe|bnxt_re|irdma|efa|siw)[\w.-]*(?::\d+)?")
 # Wrong only because other nodes take part: a run on one node may well say so.
-_ALONE = ("MASTER_ADDR", "VLLM_HOST_IP", "SGLANG_HOST_IP", "HOST_IP", "VLLM_NIXL_SIDE_CHANNEL_HOST", "NCCL_NET", "NCCL_IB_DISABLE")
+_ALONE = ("MASTER_ADDR", "VLLM_HOST_IP", "SGLANG_HOST_IP", "HOST_IP", "VLLM_NIXL_SIDE_CHANNEL_HOST")
+_FORCED = ("NCCL_NET", "NCCL_IB_DISABLE")  # one process may be a control run; a file that stays is not
 
 
 def style(case: Case) -> Style:
@@ -118,17 +119,17 @@ def _group(case: Case, spelled: Style, group: tuple[Item, ...], here: Here) -> I
         if f.status is Status.PASS or f.got.startswith("unreadable ("):
             continue
         key = group[0].key
-        yield quoted(_tempered(f, case, key), piece, _lines(case, group))
+        yield quoted(_tempered(f, case, key, source.persistent), piece, _lines(case, group))
 
 
-def _tempered(f: Finding, case: Case, key: str) -> Finding:
+def _tempered(f: Finding, case: Case, key: str, persistent: bool) -> Finding:
     why = re.sub(r", and whether the entry is right cannot be read: .*",
                  "; a new address or VLAN moves the entries, and NCCL since 2.21 finds the right one itself", f.why)
     why = why.replace("and the spec has an RDMA fabric", "so all traffic between nodes goes over TCP")
     f = replace(f, why=why)
     if case.want is None and key in _ALONE:
-        return softened(f, "right where only one node takes part" if key not in ("NCCL_NET", "NCCL_IB_DISABLE") else "")
-    return f
+        return softened(f, "right where only one node takes part")
+    return softened(f) if case.want is None and key in _FORCED and not persistent else f
 
 
 def _lines(case: Case, group: tuple[Item, ...]) -> list[Line]:

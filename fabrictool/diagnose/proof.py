@@ -9,6 +9,8 @@ from dataclasses import replace
 from fabrictool.model import Code, Finding, Status
 from fabrictool.snapshot.sniff import Piece
 
+# Beside a fault these only say that no more is known.
+_FOLLOW = frozenset({Code.BLOCKED, Code.TRANSPORT_UNKNOWN, Code.LOG_MISSING, Code.SINGLE_NODE})
 _LINE = re.compile(r"(?:(\S{1,300}) )?line (\d{1,7}): ")
 # By code, the lines that show it where the finding itself names none.
 _TELLS: Mapping[Code, str] = {
@@ -39,7 +41,7 @@ def proven(findings: Sequence[Finding], pieces: Sequence[Piece]) -> tuple[Findin
 
 
 def _follows(f: Finding, failing: set[Code]) -> bool:
-    return f.status is Status.UNKNOWN and (f.code in (Code.BLOCKED, Code.TRANSPORT_UNKNOWN, Code.LOG_MISSING) or f.code in failing)
+    return f.status is Status.UNKNOWN and (f.code in _FOLLOW or f.code in failing)
 
 
 def _with_lines(f: Finding, pieces: Sequence[Piece]) -> Finding:

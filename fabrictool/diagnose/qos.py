@@ -142,7 +142,8 @@ def _findings(shown: _Shown) -> Iterator[Finding]:
 
 def _state_line(piece: Piece) -> bool:
     """Whether the text shows any of the state: a write that failed shows none."""
-    return next(piece.find(r"^(?:DCBX mode|Priority trust (?:state|mode): |PFC conf|Receive buffer|tc: )|Attribute"), None) is not None
+    pattern = r"^(?:DCBX mode|Priority trust (?:state|mode): |PFC conf|Receive buffer|tc: |ETS features are not)|Attribute"
+    return next(piece.find(pattern), None) is not None
 
 
 def _left_out(f: Finding, shown: _Shown) -> bool:

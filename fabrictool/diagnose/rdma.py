@@ -101,7 +101,8 @@ def _device(case: Case, one: Seen, some_up: bool) -> Iterator[Finding]:
         layer = judge_link_layer(subject, port)
         yield layer if fn is not None else softened(layer, "wrong only for RoCE")
     if case.want is not None and fn is not None:
-        yield from (f for f in (judge_rate(case.want, subject, fn, port), judge_active_mtu(subject, fn, port)) if _told(f))
+        compared = (judge_rate(case.want, subject, fn, port), judge_active_mtu(subject, fn, port)) if _up(one) else ()
+        yield from (f for f in compared if _told(f))
     else:
         yield from _mtu(subject, one)
     if isinstance(port.gids, Value):

@@ -67,10 +67,10 @@ def pieces(stream: Stream) -> Iterator[Piece]:
             lines = tuple(_trimmed(block.lines))
             if not lines:
                 continue
-            only = len(found) == 1
+            asked = block.kind is section.kind or len(found) == 1
             yield Piece(block.kind, stream.source, lines, section.command, section.host or stream.host,
-                        section.rc if n == len(found) - 1 else None, section.path if only else "", stream.label,
-                        tuple(section.errors) if only else ())
+                        section.rc if n == len(found) - 1 else None, section.path if asked else "", stream.label,
+                        tuple(section.errors) if asked else ())
 
 
 def _trimmed(lines: Iterable[Line]) -> list[Line]:
@@ -111,7 +111,8 @@ def _blocks(section: _Section) -> Iterator[_Open]:
             yield _Open(section.kind, list(section.errors))
         return
     if section.kind is not None and _only(section, section.kind):
-        yield from _merged(list(_one_kind(section.kind, section.lines)))
+        at = _end(section.kind, section.lines)
+        yield from _merged([*_one_kind(section.kind, section.lines[:at]), _Open(Kind.UNKNOWN, section.lines[at:])])
         return
     yield from _merged(list(_by_content(section)))
 
@@ -123,6 +124,14 @@ def _only(section: _Section, kind: Kind) -> bool:
         return _json_only(section)
     allowed = {None, kind, *INSIDE.get(kind, ())}
     return all(start(line.text) in allowed for line in section.lines)
+
+
+def _end(kind: Kind, lines: list[Line]) -> int:
+    """Where somebody's own words begin: after a blank line, and after all that looks like the tool's."""
+    mine = [i for i, ln in enumerate(lines) if ln.text.strip() and (start(ln.text) is not None or goes_on(kind, ln.text))]
+    last = mine[-1] if mine else next((i for i, ln in enumerate(lines) if ln.text.strip()), 0)
+    blank = next((i for i in range(last, len(lines)) if not lines[i].text.strip()), len(lines))
+    return blank if any(ln.text.strip() for ln in lines[blank:]) else len(lines)
 
 
 def _json_only(section: _Section) -> bool:
