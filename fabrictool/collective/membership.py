@@ -138,6 +138,13 @@ class Ranks:
                 out.append(Missing("", gone))
         return tuple(dict.fromkeys(out))
 
+    def spanning(self) -> set[ProcessKey]:
+        """Processes of communicators over several nodes: each rank has one home, and there are several homes. Two jobs whose lines do not
+        tell them apart have every rank twice."""
+        wide = {key for key, homes in self._homes.items()
+                if len(set().union(*homes.values())) > 1 and all(len(at) == 1 for at in homes.values())}
+        return {m.process for m in self.members if (m.comm_id, m.size) in wide}
+
     def counted_nodes(self) -> set[int | None]:
         """How many nodes NCCL itself counts, over all communicators that say so."""
         return {m.nodes for m in self.members if m.nodes is not None}

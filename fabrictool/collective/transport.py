@@ -47,16 +47,23 @@ class Verdict:
     proof: tuple[Proof, ...] = field(default=())
 
 
-def _over_sockets(log: NcclLog, ranks: Ranks, found: Iterable[EdgeVerdict]) -> tuple[str, ...]:
+def _over_sockets(log: NcclLog, ranks: Ranks, found: tuple[EdgeVerdict, ...]) -> tuple[str, ...]:
     """Nodes whose processes chose sockets for a communicator over several nodes, where that there are several is beyond doubt."""
     if any(Carrier.MNNVL in e.carriers for e in found) or any(m.mnnvl for m in ranks.members):
         return ()  # one NVLink domain: its network is not used
     counted = {n for n in ranks.counted_nodes() if n is not None}
-    hosts = {m.process.node for m in ranks.members}
-    if not (counted and min(counted) > 1) and not (len(hosts) > 1 and counted != {1}):
+    if counted and min(counted) > 1:
+        mine = {m.process for m in ranks.members}
+    elif counted == {1}:
         return ()
-    mine = {m.process for m in ranks.members if m.nodes != 1}
-    return tuple(dict.fromkeys(p.key.node for p in log.processes if p.key in mine and {n.casefold() for n in p.networks} == {"socket"}))
+    elif ranks.members:
+        mine = ranks.spanning()
+    else:  # without lines of ranks: several hosts that say nothing but their choice
+        mine = set() if found else {p.key for p in log.processes if p.sockets or p.networks}
+        mine = mine if len({k.node for k in mine}) > 1 else set()
+    chose = {p.key: {n.casefold() for n in p.networks} or {"socket" for _ in p.sockets if not any(h.hcas for h in p.hcas)}
+             for p in log.processes}
+    return tuple(dict.fromkeys(k.node for k, names in chose.items() if k in mine and names == {"socket"}))
 
 
 def _nodes(ranks: Ranks, found: Iterable[EdgeVerdict]) -> tuple[str, ...]:
@@ -100,6 +107,8 @@ def _overall(log: NcclLog, ranks: Ranks, between: tuple[EdgeVerdict, ...], local
         return Overall.TCP, why, tcp
     if not between and any(p.collnet for p in log.processes):
         return Overall.PLUGIN, "reduced inside the network (COLLNET): such channels name no peer, so the counters decide", ()
+    if not between and not local and ranks.counted_nodes() == {1} and len({*nodes}) == 1:
+        return Overall.SINGLE_NODE, "NCCL counts one node: nothing is known of the fabric", ()
     if not between and not local:
         return Overall.NO_CHANNELS, "no channel lines: NCCL connects at the first collective, and logs it with NCCL_DEBUG=INFO", ()
     odd = tuple(e for e in between if Carrier.LOCAL in e.carriers)

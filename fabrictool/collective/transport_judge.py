@@ -54,7 +54,7 @@ def _overall(got: Verdict, log: NcclLog, path: str) -> Iterator[Finding]:
     elif got.overall in (Overall.TCP, Overall.MIXED):
         for node in got.selected_tcp if not any(Carrier.TCP in e.carriers for e in got.edges) else ():
             about = About(Code.TCP_FALLBACK, Subject(SubjectKind.NODE, (node,)), where, "")
-            yield about.fail("Using network Socket", WANT, _why(got.why, log, node), remedy=REMEDY)
+            yield about.fail("Using network Socket", WANT, _why(got.why, log, (node,)), remedy=REMEDY)
     elif got.overall is not Overall.LOG_MISSING:
         yield About(Code.TRANSPORT_UNKNOWN, subject, where, "").fail(
             got.overall, WANT, got.why, status=Status.UNKNOWN, remedy=_what_to_do(got.overall))
@@ -71,9 +71,15 @@ def _what_to_do(overall: Overall) -> str:
     return "collect the whole log of every rank, one file each"
 
 
-def _why(why: str, log: NcclLog, node: str) -> str:
-    said = fallback.reasons(log, node)
-    return f"{why}; its log says: {'; '.join(said[:3])}" if said else why
+def _why(why: str, log: NcclLog, nodes: tuple[str, ...]) -> str:
+    """With what the nodes' logs say of the reason, once where they say the same."""
+    said = {n: r for n in nodes if (r := fallback.reasons(log, n)[:3])}
+    if not said:
+        return why
+    if len(said) == len(nodes) and len(set(said.values())) == 1:
+        return f"{why}; the log says: {'; '.join(said[nodes[0]])}"
+    each = "; ".join(f"{n}: {', '.join(r)}" for n, r in said.items())
+    return f"{why}; the logs say: {each}"
 
 
 def _logs(got: Verdict, path: str) -> Iterator[Finding]:
@@ -117,7 +123,8 @@ def _pair(subject: Subject, edges: list[EdgeVerdict], log: NcclLog, where: str) 
     names = ", ".join(dict.fromkeys(n for e in edges for end in e.ends for n in end.names))
     if tcp:
         some = "" if len(tcp) == len(edges) else f" ({len(tcp)} of {len(edges)} rank pairs)"
-        why = _why("the collective's bytes go through the kernel's sockets, however good the bandwidth looks", log, subject.nodes[0])
+        why = _why("the collective's bytes go through the kernel's sockets, however good the bandwidth looks", log,
+                   tuple(n for n in (*subject.nodes[:1], subject.peer) if n))
         return about.fail(f"{names}{some}: {next((str(p) for e in tcp for p in e.proof), '')}", WANT, why, remedy=REMEDY)
     unknown = About(Code.TRANSPORT_UNKNOWN, subject, where, "")
     odd = next((e for e in edges if e.carriers & {Carrier.PLUGIN, Carrier.UNREADABLE, Carrier.LOCAL}), None)

@@ -22,7 +22,7 @@ def judged(text: str, ranks: dict[int, str] | None = None) -> Verdict:
     ("socket.txt", Overall.TCP), ("mpi_twohosts.txt", Overall.TCP), ("mpi_tagged.txt", Overall.TCP), ("mpi_mismatch.txt", Overall.TCP),
     ("mpi_killed.txt", Overall.TCP), ("mpi_T.txt", Overall.TCP), ("nvlink.txt", Overall.SINGLE_NODE), ("shm.txt", Overall.SINGLE_NODE),
     ("mpi_local.txt", Overall.SINGLE_NODE), ("badif.txt", Overall.NO_CHANNELS), ("badhca.txt", Overall.NO_CHANNELS),
-    ("wrongnccl.txt", Overall.NO_CHANNELS), ("timeout.txt", Overall.NO_CHANNELS), ("toomany.txt", Overall.NO_CHANNELS),
+    ("wrongnccl.txt", Overall.SINGLE_NODE), ("timeout.txt", Overall.NO_CHANNELS), ("toomany.txt", Overall.NO_CHANNELS),
     ("help.txt", Overall.NO_CHANNELS), ("badarg.txt", Overall.NO_CHANNELS), ("i_p99.txt", Overall.NO_CHANNELS),
 ])
 def test_captures(name: str, want: Overall) -> None:
@@ -113,7 +113,27 @@ def test_sockets_chosen_for_several_nodes_are_tcp_before_the_first_channel() -> 
     assert judged(tcp.log()).overall is Overall.TCP
     assert judged(tcp.log()).selected_tcp == ("node-a", "node-b")
     assert judged(SPARK.on(channels=0).log()).overall is Overall.NO_CHANNELS
-    assert judged(tcp.on(hosts=("a",)).log()).overall is Overall.NO_CHANNELS
+    assert judged(tcp.on(hosts=("a",)).log()).overall is Overall.SINGLE_NODE
+
+
+def test_two_hosts_that_say_nothing_but_sockets() -> None:
+    """AReaL#639: an excerpt without ranks. On one host alone it may be a job of one node."""
+    line = "{}:7:7 [0] NCCL INFO NET/Socket : Using [0]bond0:192.0.2.1<0>\n"
+    assert judged(line.format("a") + line.format("b")).overall is Overall.TCP
+    assert judged(line.format("a")).overall is Overall.NO_CHANNELS
+    rdma = "{}:7:7 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB bond0:192.0.2.1<0>\n"  # very old versions print both
+    assert judged("".join(t.format(h) for h in "ab" for t in (rdma, line))).overall is Overall.NO_CHANNELS
+
+
+def test_two_jobs_of_one_node_each_are_no_job_of_two() -> None:
+    job = H20.on(network="Socket", hosts=("a",))
+    old = "".join(job.on(hosts=(h,), comm_id=f"0x{i}").log() for i, h in enumerate("ab", 1))
+    without = "\n".join(ln for ln in old.split("\n") if "nNodes" not in ln)
+    assert judged(old).overall is Overall.SINGLE_NODE
+    assert judged(without).overall is Overall.SINGLE_NODE
+    no_id = "\n".join(ln.split(" commId")[0] if "Init START" in ln else ln for ln in without.split("\n"))
+    assert judged(no_id).overall is Overall.SINGLE_NODE
+    assert not judged("\n".join(ln for ln in without.split("\n") if "comm 0x" not in ln)).selected_tcp
 
 
 def test_sockets_in_one_nvlink_domain_are_not_used() -> None:
