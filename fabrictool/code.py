@@ -146,14 +146,6 @@ class Code(StrEnum):
 RESERVED = frozenset({
     Code.NIC_DEGRADED,
     Code.GPU_BUSY,
-    Code.VERSIONS_DIFFER,
-    Code.MEMLOCK,
-    Code.OOM_KILLED,
-    Code.GPU_XID,
-    Code.LINK_EVENTS,
-    Code.STORAGE_ERROR,
-    Code.STORAGE_TIMEOUT,
-    Code.HUNG_TASK,
     Code.PEER_MEMORY,
     Code.RANK_HANGS,
 })

@@ -121,6 +121,14 @@ FROM_TEXT: dict[Code, str] = {
     Code.GLOO_CONNECT: "collective/test_symptoms_torch::test_torch_symptoms",
     Code.NIXL_TCP: "collective/test_ucx::test_tcp_between_nodes",
     Code.UCX_NO_DEVICE: "collective/test_ucx::test_no_such_device",
+    Code.VERSIONS_DIFFER: "prove/test_versions::test_the_one_that_differs_is_named",
+    Code.MEMLOCK: "prove/test_memlock::test_the_limit_of_a_container",
+    Code.OOM_KILLED: "prove/test_kernel_log::test_one_trouble_is_one_code",
+    Code.GPU_XID: "prove/test_kernel_log::test_one_trouble_is_one_code",
+    Code.LINK_EVENTS: "prove/test_kernel_log::test_one_trouble_is_one_code",
+    Code.STORAGE_ERROR: "prove/test_kernel_log::test_one_trouble_is_one_code",
+    Code.STORAGE_TIMEOUT: "prove/test_kernel_log::test_one_trouble_is_one_code",
+    Code.HUNG_TASK: "prove/test_kernel_log::test_one_trouble_is_one_code",
     Code.TOOL_MISSING: "rdma/test_judge::test_a_missing_device_is_told_from_a_missing_tool_and_a_missing_stack",
     Code.TOOL_TIMEOUT: "ports/test_guard::test_no_rdma_device_means_nothing_in_use",
     Code.NEEDS_ROOT: "env/test_running::test_needs_root_is_unknown",
@@ -133,6 +141,10 @@ FROM_TEXT: dict[Code, str] = {
 HERE = frozenset({Code.BUG, Code.SPEC_NOT_ACTED_ON})
 # What a lab can have the cause of, and no single fault on a configured node shows.
 NO_FAULT = {
+    Code.VERSIONS_DIFFER: "the lab's nodes share one kernel and one set of programs",
+    Code.MEMLOCK: "the lab's containers have this machine's limits",
+    **dict.fromkeys((Code.OOM_KILLED, Code.GPU_XID, Code.LINK_EVENTS, Code.STORAGE_ERROR, Code.STORAGE_TIMEOUT, Code.HUNG_TASK),
+                    "the lab's nodes have this machine's kernel"),
     Code.LINK_MTU_RANGE: "a veth takes any MTU",
     Code.LINK_NO_OWNER: "a profile of the lab: plain nodes have no owner, and their spec does not ask for one",
     Code.LINK_OWNER_UNSUPPORTED: "needs another distribution's files",

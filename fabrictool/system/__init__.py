@@ -1,1 +1,17 @@
-"""Room: the machine below the fabric: versions, memory locks, GPUs, GPUDirect, the kernel log. Pure."""
+"""A node's system, read only: software versions, what may be locked, the kernel's log, GPUDirect, where processes stand.
+
+A library of pure parsers and readers. Its sections are collected for the checks that name them, not in every snapshot.
+"""
+
+from fabrictool.model import Reason, Unreadable
+from fabrictool.system.contents import read as contents
+from fabrictool.system.facts import Image, facts, images
+
+__all__ = ["Image", "ask_again", "contents", "facts", "images"]
+
+
+def ask_again(seen: Unreadable, check: str) -> str:
+    """The remedy for a section that a plain snapshot does not hold; "" = the usual one."""
+    if seen.reason is not Reason.NOT_COLLECTED:
+        return ""
+    return f"run `fabrictool check {check} --save BUNDLE` against the nodes: a plain snapshot does not hold this"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-BOX = "4f" * 32
+BOX = "a" * 64  # as in tests.env.sample
 OTHER = "9c" * 32
 POD = "0a1b2c3d-1111-2222-3333-444455556666"
 
