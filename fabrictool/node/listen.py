@@ -4,7 +4,7 @@ node, and ends what it started. The words that it prints are read by fabrictool.
     listen RUN ADDRESS SECONDS          -> listening ADDRESS PORT PID
     connect RUN ADDRESS PORT SECONDS    -> connected LOCAL-ADDRESS ADDRESS PORT MILLISECONDS, or one word and the error
     stop RUN PID                        -> was listening | was gone
-    left RUN                            -> a line `process PID COMMAND` for everything of this run that is still there
+    left RUN                            -> a line `process PID COMMAND` for everything of this run that is still there, then `end`
 """
 
 from __future__ import annotations
@@ -125,6 +125,7 @@ def left(run: str) -> int:
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) not in own and any(run in word for word in words(int(name))):
             print("process", name, " ".join(words(int(name)))[:200])
+    print("end")
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from ipaddress import ip_address
 
+from fabrictool.prove.bootstrap_tcp import last_line
 from fabrictool.snapshot import Captured
 
 LISTEN_S = 15  # a listener ends by itself after this
@@ -30,6 +31,6 @@ def left(run: str) -> Words:
 
 
 def listening(got: Captured) -> tuple[str, str] | None:
-    """Port and process number of a listener that runs."""
-    m = re.fullmatch(r"listening \S{1,64} ([0-9]{1,5}) ([0-9]{1,10})", got.out.strip()) if got.rc == 0 else None
+    """Port and process number of a listener that runs. What a login shell prints stands before it."""
+    m = re.fullmatch(r"listening \S{1,64} ([0-9]{1,5}) ([0-9]{1,10})", last_line(got.out)) if got.rc == 0 else None
     return (m[1], m[2]) if m else None

@@ -98,6 +98,11 @@ def judge(case: Case) -> Iterator[Said]:
             yield Unproven(text)
 
 
+def last_line(text: str) -> str:
+    """Where listen.py says its one word: a login shell may have printed its own before."""
+    return next((ln.strip() for ln in reversed(text.splitlines()) if ln.strip()), "")
+
+
 def _listening(take: Snapshot, address: Observed[str]) -> Listening | Unreadable:
     if take.error:
         return take.error
@@ -106,11 +111,11 @@ def _listening(take: Snapshot, address: Observed[str]) -> Listening | Unreadable
     text = take.text("listen")
     if isinstance(text, Unreadable):
         return text
-    words = text.value.split()
+    words = last_line(text.value).split()
     if len(words) != 4 or words[0] != "listening" or words[1] != address.value or not words[2].isdigit():
         return Unreadable(Reason.GARBLED, f"listen: {text.value.strip()[:120]}")
     stopped = take.text("stop")
-    return Listening(words[1], words[2], isinstance(stopped, Value) and stopped.value.split() == ["was", "listening"])
+    return Listening(words[1], words[2], isinstance(stopped, Value) and last_line(stopped.value) == "was listening")
 
 
 def _outcome(take: Snapshot, peer: str, there: Listening) -> Outcome:
@@ -119,7 +124,7 @@ def _outcome(take: Snapshot, peer: str, there: Listening) -> Outcome:
         return Outcome.NOT_TRIED
     if got.rc in (126, 127):
         return Outcome.TOOL_MISSING
-    words = got.out.split()
+    words = last_line(got.out).split()
     if got.rc == 0:
         whole = len(words) == 5 and words[0] == "connected" and words[2:4] == [there.address, there.port]
         return Outcome.CONNECTED if whole else Outcome.UNCLEAR
@@ -174,11 +179,13 @@ def _left(made: Recording, nodes: tuple[str, ...]) -> Iterator[Finding]:
             continue
         about = About(Code.LEFT_BEHIND, Subject(SubjectKind.NODE, (node,)), f"{CHECK}.left", "")
         got = take.raw("left")
-        if isinstance(got, Unreadable) or got.rc != 0:
+        lines = [] if isinstance(got, Unreadable) else got.out.split("\n")
+        found = [ln.strip() for ln in lines if ln.startswith("process ")]
+        if found:
+            yield about.fail(found[0][:200], "nothing of this run", "a listener of this probe is still there",
+                             remedy="it ends by itself within 15 s; if not, end that process by its number")
+        elif isinstance(got, Unreadable) or got.rc != 0 or last_line(got.out) != "end":
             seen = got if isinstance(got, Unreadable) else Unreadable(Reason.FAILED, f"left: exit status {got.rc}: {got.tail}")
             yield about.unknown(seen, "nothing of this run")
-        elif got.out.strip():
-            yield about.fail(got.out.strip().splitlines()[0][:200], "nothing of this run", "a listener of this probe is still there",
-                             remedy="it ends by itself within 15 s; if not, end that process by its number")
         else:
             yield about.ok("nothing of this run")

@@ -40,7 +40,7 @@ def test_connects_and_leaves_nothing(listener: tuple[str, str, str]) -> None:
     assert run("left", name).out.startswith(f"process {pid} ")
     assert run("stop", name, pid) == Captured(0, "was listening\n", "")
     assert run("stop", name, pid).out == "was gone\n"
-    assert run("left", name) == Captured(0, "", "")
+    assert run("left", name) == Captured(0, "end\n", "")
     assert run("connect", name, "127.0.0.1", port, "5").out.startswith("refused ECONNREFUSED ")
 
 
@@ -82,7 +82,8 @@ def test_it_runs_on_old_python_with_the_standard_library_alone() -> None:
     assert PROGRAM.isascii()
 
 
-@pytest.mark.parametrize("text", ["", "listening 10.10.1.1 40000", "listening 10.10.1.1 x 4711", "listening\n10.10.1.1 1 2 3", "l" * 999])
+@pytest.mark.parametrize("text", ["", "listening 10.10.1.1 40000 4711\nbye", "listening 10.10.1.1 40000", "listening 10.10.1.1 x 4711",
+                                  "listening\n10.10.1.1 1 2 3", "l" * 999])
 def test_only_a_whole_answer_names_a_listener(text: str) -> None:
     assert tcp.listening(Captured(0, text)) is None
     assert tcp.listening(Captured(1, "listening 10.10.1.1 40000 4711\n")) is None

@@ -83,7 +83,7 @@ def tcp(cells: Mapping[Cell, str], **said: Mapping[str, Captured]) -> Recording:
     port = {n: str(40000 + i) for i, n in enumerate(nodes)}
     takes: dict[str, dict[str, Captured]] = {
         n: {"listen": Captured(0, f"listening {at(n, 'a')} {port[n]} 4711\n"), "stop": Captured(0, "was listening\n"),
-            "left": Captured(0, "")} for n in nodes}
+            "left": Captured(0, "end\n")} for n in nodes}
     for (node, peer), what in cells.items():
         ok = Captured(0, f"connected {at(node, 'a')} {at(peer, 'a')} {port[peer]} 0.4\n")
         other = {"none": Captured(127, "", "sh: 1: python3: not found\n"), "garbage": Captured(0, "connected to the internet\n")}

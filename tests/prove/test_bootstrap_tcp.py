@@ -94,11 +94,18 @@ def test_another_port_or_address_than_the_listener_has_is_no_pass() -> None:
         Status.UNKNOWN}
 
 
+def test_what_a_login_shell_prints_first_is_no_matter() -> None:
+    made = tcp(row(3))
+    noisy = {n: replace(s, sections={k: replace(c, out=f"Welcome to {n}!\nlast login\n{c.out}") for k, c in s.sections.items()})
+             for n, s in made.takes["tcp"].items()}
+    assert worse(case(replace(made, takes={"tcp": noisy}), 3)) == []
+
+
 def test_what_is_left_behind() -> None:
-    (found,) = worse(case(tcp(row(3), spark03={"left": Captured(0, "process 4711 python3 - listen 2026 10.10.1.3 15\n")}), 3))
+    (found,) = worse(case(tcp(row(3), spark03={"left": Captured(0, "process 4711 python3 - listen 2026 10.10.1.3 15\nend\n")}), 3))
     assert (found.code, found.status, found.subject.nodes) == (Code.LEFT_BEHIND, Status.FAIL, (THREE,))
     assert "process 4711" in found.got
-    for unread in (Captured(1, "", "Traceback"), Captured(124, "")):
+    for unread in (Captured(1, "", "Traceback"), Captured(124, ""), Captured(0, ""), Captured(0, "en")):
         (found,) = worse(case(tcp(row(3), spark03={"left": unread}), 3))
         assert (found.status, found.path) == (Status.UNKNOWN, "bootstrap_tcp.left")
 
