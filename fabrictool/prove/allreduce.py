@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from fabrictool.collective.slow import process_times
 from fabrictool.model import Code, Evidence, Finding, Reason, Said, Status, Subject, SubjectKind, Unproven, Unreadable, Value
 from fabrictool.prove import bandwidth, ranks, rdma_counters, results, transports
 from fabrictool.prove.addresses import not_selected
@@ -127,6 +128,11 @@ def _about(case: Case, facts: AllReduce, runs: Iterable[RunResult]) -> Iterator[
     library = next((r.run.nccl.value for r in runs if isinstance(r.run.nccl, Value)), None)
     if library:
         yield Evidence("nccl_version", library)
+    slowest = max((t for r in runs if r.json and isinstance(times := process_times(r.json), Value) for t in times.value),
+                  key=lambda t: t.behind, default=None)
+    if slowest is not None:  # told, not gated: in a collective every rank waits for the slowest
+        yield Evidence("slowest_process_host", slowest.host)
+        yield Evidence("slowest_process_behind_share", round(slowest.behind, 3))
     if not facts.consumer:
         yield Unproven("that a job has the same environment: the ranks got nobody's but the node's own files")
     for text in (not_selected(case),):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -185,3 +186,21 @@ def test_the_rate_is_read_and_not_believed() -> None:
     assert bar.status is Status.PASS
     assert "spark03's" in bar.want
     assert B not in bar.want
+
+
+def test_the_slowest_process_is_told_where_times_per_process_are_there() -> None:
+    """nccl-tests -I: a row of times for each process, and the third is 20 % behind."""
+    fleet = sparks(4)
+    made = fleet.recording()
+    for run in fleet.facts.runs:
+        doc = json.loads(made.at(run, FIRST).sections["result.json"].out)
+        for which in ("out_of_place", "in_place"):
+            times = [17600.0, 17600.0, 21120.0, 17600.0]
+            doc["results"][0][f"{which}_per_iter"] = {
+                "min_us": 17600.0, "max_us": 21120.0, "avg_us": 18480.0, "p50_us": 17600.0, "p95_us": 21120.0, "p99_us": 21120.0,
+                "stdev_us": 10.0, "cv_pct": 0.1, "times_us": [21120.0] * 2, "per_process_max_times_us": [[t, t] for t in times]}
+        fleet.put(run, FIRST, "result.json", Captured(0, json.dumps(doc)))
+    got = result(fleet.case())
+    assert (got.evidence["slowest_process_host"], got.evidence["slowest_process_behind_share"]) == (THIRD, 0.2)
+    assert got.status is Status.PASS
+    assert "slowest_process_host" not in result(sparks(4).case()).evidence
