@@ -28,8 +28,8 @@ def judge_symptoms(got: Diagnosis, log: NcclLog, path: str, *, ended: bool = Fal
         yield _cause(s, got, f"{path}.cause", first=root is not None and s.code is root.code)
     if root is None:
         yield from _consequences(got, path)
-        for held in got.stuck:
-            yield _held(held, log, f"{path}.start", ended)
+        for node in dict.fromkeys(h.process.node for h in got.stuck):
+            yield _held([h for h in got.stuck if h.process.node == node], log, f"{path}.start", ended)
         if got.finished and not got.stuck and not got.after and not got.erring:
             nodes = tuple(dict.fromkeys(k.node for k in got.finished))
             yield About(Code.INIT_HANG, _fleet(nodes), f"{path}.start", "").ok(f"{len(got.finished)} processes came through their start")
@@ -72,14 +72,21 @@ def _consequences(got: Diagnosis, path: str) -> Iterator[Finding]:
             str(s.proof[0]), "no error", s.cause, status=Status.UNKNOWN, remedy=s.fix)
 
 
-def _held(held: Stuck, log: NcclLog, where: str, ended: bool) -> Finding:
-    ranks = f"rank{'' if len(held.ranks) == 1 else 's'} {', '.join(map(str, held.ranks[:8]))}" if held.ranks else f"pid {held.process.pid}"
-    why = f"its log ends here: {held.phase.text}"
-    if held.phase in (Phase.LOADED, Phase.NETWORK, Phase.EXCHANGE):
-        odd = next((f"; it uses {e.interface} {e.address}: {w}" for e in chosen(log, held.process.node) if (w := suspicious(e))), "")
-        why += odd
-    sure = ended or held.surely
-    return About(Code.INIT_HANG, _node(held.process.node), f"{where}.{held.process.pid}", "").fail(
-        f"{ranks}: {held.last}", "Init COMPLETE and connected channels", why if sure else f"{why}, or the log was cut",
+def _held(held: list[Stuck], log: NcclLog, where: str, ended: bool) -> Finding:
+    """Of one node: its ranks that did not get through their start, the one that came least far first."""
+    first = min(held, key=lambda h: h.phase)
+    why = f"its log ends here: {first.phase.text}"
+    if first.phase in (Phase.LOADED, Phase.NETWORK, Phase.EXCHANGE):
+        why += next((f"; it uses {e.interface} {e.address}: {w}" for e in chosen(log, first.process.node) if (w := suspicious(e))), "")
+    sure = ended or any(h.surely for h in held)
+    return About(Code.INIT_HANG, _node(first.process.node), where, "").fail(
+        f"{_ranks(held)}: {first.last}", "Init COMPLETE and connected channels", why if sure else f"{why}, or the log was cut",
         status=Status.FAIL if sure else Status.UNKNOWN,
         remedy="compare the last lines of all ranks: a missing rank, a wrong bootstrap interface, a firewall; run the hang check")
+
+
+def _ranks(held: list[Stuck]) -> str:
+    ranks = tuple(dict.fromkeys(r for h in held for r in h.ranks))
+    if not ranks:
+        return f"{len(held)} process{'' if len(held) == 1 else 'es'} whose rank is not known yet"
+    return f"rank{'' if len(ranks) == 1 else 's'} {', '.join(map(str, ranks[:8]))}{' ...' if len(ranks) > 8 else ''}"

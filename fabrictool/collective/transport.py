@@ -128,7 +128,10 @@ def _over_rdma(ranks: Ranks, between: tuple[EdgeVerdict, ...], local: tuple[Edge
     """No TCP anywhere, every carrier known."""
     if not between:
         if any(Carrier.RDMA in e.carriers for e in local):
-            return Overall.SINGLE_NODE, "RDMA inside one node (loopback): nothing is known of the fabric", local
+            several = max((n for n in ranks.counted_nodes() if n is not None), default=1) > 1 and len(nodes) == 1
+            why = ("RDMA between ranks of one host name, where NCCL counts several nodes: loopback, or nodes with the same name" if several
+                   else "RDMA inside one node (loopback): nothing is known of the fabric")
+            return Overall.SINGLE_NODE, why, local
         apart = ranks.given and len(set(ranks.given.values())) > 1
         if apart and not _one_node(ranks, between):
             return Overall.INCOMPLETE, "ranks of several nodes, but no channel between them", local

@@ -48,7 +48,14 @@ def test_a_rank_that_hangs_while_the_other_went_on(needle: str) -> None:
     (f,) = hangs(SPARK.log(0), until(needle))
     assert (f.status, f.code, f.subject.nodes) == (Status.FAIL, Code.INIT_HANG, ("node-b",))
     assert "or the log was cut" not in f.why
+    assert f.path == "x.symptoms.start"
     assert hangs(SPARK.log(0), SPARK.log(1)) == []
+
+
+def test_several_ranks_of_a_node_that_hang_are_one_finding() -> None:
+    stopped = ["\n".join(H20.rank(r)[:at]) for r, at in ((8, 8), (9, 6), (10, 7))]
+    (f,) = hangs(H20.log(*range(8)), *stopped)
+    assert (f.status, f.subject.nodes, f.got.split(":")[0]) == (Status.FAIL, ("gpu02",), "ranks 8, 9, 10")
 
 
 def test_a_run_that_was_over_hung() -> None:
