@@ -32,7 +32,8 @@ def judge_symptoms(got: Diagnosis, log: NcclLog, path: str, *, ended: bool = Fal
             yield _held([h for h in got.stuck if h.process.node == node], log, f"{path}.start", ended)
         if got.finished and not got.stuck and not got.after and not got.erring:
             nodes = tuple(dict.fromkeys(k.node for k in got.finished))
-            many = f"{len(got.finished)} processes came through their start" if len(got.finished) > 1 else "1 process came through its start"
+            count = len(got.finished)
+            many = f"{count} processes came through their start" if count > 1 else "1 process came through its start"
             yield About(Code.INIT_HANG, _fleet(nodes), f"{path}.start", "").ok(many)
     if root is None:
         yield from _unexplained(got, path)
