@@ -13,12 +13,13 @@ from fabrictool.counters.loss import Kind as Meaning
 from fabrictool.counters.model import Device
 from fabrictool.counters.parse import HEAD, ethtool, statistic
 from fabrictool.diagnose.model import Case, Judged, quoted
-from fabrictool.model import Code, Finding, Reason, Unreadable, Value
+from fabrictool.model import Code, Finding, Reason, Status, Unreadable, Value
 from fabrictool.room import About
 from fabrictool.snapshot import Captured
 from fabrictool.snapshot.sniff import Kind, Line, Piece, device
 
 KINDS = frozenset({Kind.ETHTOOL_STATS, Kind.RDMA_STATISTIC})
+TWICE = "when counters grew: paste the output twice, some time apart"
 PRIORITIES = tuple(range(8))
 _PAUSE = re.compile(r"([rt]x)_(prio[0-7]|global)_pause(?:_duration|_transition)?")
 
@@ -37,14 +38,32 @@ def judge(cases: Sequence[Case]) -> Iterator[Judged]:
     for case in cases:
         for seen in _read(case):
             by_thing.setdefault((case.node or case.piece.label, seen.name, case.piece.kind), []).append(seen)
-    for (_, name, kind), readings in by_thing.items():
+    for (_, name, kind), found in by_thing.items():
+        readings = _in_time(found)
         pieces = tuple({id(s.case.piece): s.case.piece for s in readings}.values())
         about = f"{name}, {len(readings)} readings" if len(readings) > 1 else name
         if len(readings) == 1:
-            yield Judged(kind, pieces, tuple(_once(readings[0])), about, ("when counters grew: paste the output twice, some time apart",))
+            yield Judged(kind, pieces, tuple(_once(readings[0])), about, (TWICE,))
         for old, new in pairwise(readings):
+            if not (old.case.node or old.name) and _went_back(old, new):  # nothing tells that both are of one interface
+                for one in (old, new):
+                    yield Judged(kind, (one.case.piece,), tuple(_once(one)), about, (TWICE,))
+                continue
             both = tuple({id(s.case.piece): s.case.piece for s in (old, new)}.values())
             yield Judged(kind, both, tuple(_between(old, new)), about, ("how much traffic there was between the two readings",))
+
+
+def _went_back(old: _Seen, new: _Seen) -> bool:
+    """Whether a counter is smaller in the second reading."""
+    return any(isinstance(a := old.table.get(n), Value) and isinstance(b := new.table.get(n), Value) and b.value < a.value
+               for n in old.table.names & new.table.names)
+
+
+def _in_time(found: list[_Seen]) -> list[_Seen]:
+    """Two files come in the order of their names (after.txt, before.txt): the one in which all counters are smaller is the earlier."""
+    if len(found) == 2 and found[0].case.piece.source != found[1].case.piece.source and _went_back(*found) and not _went_back(*found[::-1]):
+        return found[::-1]
+    return found
 
 
 def _read(case: Case) -> Iterator[_Seen]:
@@ -99,14 +118,15 @@ def _between(old: _Seen, new: _Seen) -> Iterator[Finding]:
         assert isinstance(g.moved, Invalid)
         reset = About(Code.COUNTERS_INVALID, subject, "counters.reset", "").fail(
             f"{g.name} went back", "counters that only grow", f"{g.moved.why}; or the two readings are not in the order of time",
-            remedy="take two new readings, the earlier one first")
+            status=Status.UNKNOWN, remedy="take two new readings, the earlier one first")
         yield quoted(reset, piece, _lines(piece, g.name))
         return
     for g, by in grew:
         if g.watched.kind is Meaning.CONGESTION:
             continue
         about = About(Code.PACKET_LOSS, subject, f"counters.{g.name}", "")
-        make = about.fail if g.watched.kind in (Meaning.LOSS, Meaning.DAMAGE) else about.warn
+        faulty = g.watched.kind is Meaning.DAMAGE or (g.watched.kind is Meaning.LOSS and not _lossy(case))
+        make = about.fail if faulty else about.warn
         grown = make(f"{g.name} grew by {by}", "0", g.watched.meaning, remedy=_remedy(g.watched.kind))
         pair = quoted(grown, piece, _lines(piece, g.name))
         yield _both(pair, old.case.piece, g.name)
@@ -118,6 +138,11 @@ def _between(old: _Seen, new: _Seen) -> Iterator[Finding]:
         else:
             yield About(Code.PACKET_LOSS, subject, "counters.loss", "").unknown(
                 Unreadable(Reason.EMPTY, "none of the counters of loss that are known is in both readings"), "counters of loss")
+
+
+def _lossy(case: Case) -> bool:
+    """Whether the spec says that no switch has PFC: then some loss is the design."""
+    return case.want is not None and bool(case.want.switches) and all(isinstance(s.pfc, str) for s in case.want.switches.values())
 
 
 def _both(f: Finding, old: Piece, name: str) -> Finding:

@@ -26,6 +26,7 @@ NONE = Unreadable(Reason.NOT_COLLECTED, "the input does not show the node's inte
 _LIST = re.compile(r"[\^=]*")
 _RDMA = re.compile(r"(?:mlx5_|mlx4_|roce|ib|rxe|bnxt_re|irdma|efa|siw)[\w.-]*(?::\d+)?")
 # Wrong only because other nodes take part: a run on one node may well say so.
+_YAML = re.compile(r"^\s*- (?:name:|[A-Z_0-9]+=)", re.M)  # compose, Kubernetes: YAML has taken the quotes off
 _ALONE = ("MASTER_ADDR", "VLLM_HOST_IP", "SGLANG_HOST_IP", "HOST_IP", "VLLM_NIXL_SIDE_CHANNEL_HOST")
 _FORCED = ("NCCL_NET", "NCCL_IB_DISABLE")  # one process may be a control run; a file that stays is not
 
@@ -43,6 +44,8 @@ def style(case: Case) -> Style:
         return Style.SHELL
     if path.endswith(".env") or "docker" in path:
         return Style.DOCKER
+    if _YAML.search(text):
+        return Style.ENVFILE
     first = case.piece.command.removeprefix("sudo ").split(" ")[0]
     return Style.PROCESS if first in ("env", "printenv") or path.endswith("environ") else Style.CONF
 
@@ -60,8 +63,11 @@ def judge(case: Case) -> Iterator[Judged]:
 
 def _items(case: Case, spelled: Style) -> Iterator[Item]:
     """Each assignment with the index of its line."""
+    name = ""
     for at, line in enumerate(case.piece.lines):
         text = re.sub(r"^\s*(?:declare -x |-e ?|- )", "", line.text) if spelled is not Style.CONF else line.text
+        if spelled is Style.ENVFILE and (m := re.fullmatch(r"\s*(?:- )?(name|value):\s*[\"']?(.*?)[\"']?\s*", line.text[:4096])):
+            name, text = (m[2], "") if m[1] == "name" else (name, f"{name}={m[2]}")
         if spelled is Style.UNIT:
             head, eq, text = text.strip().partition("=")
             if head != "Environment" or not eq:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from fabrictool.collective import kvtransfer, ucx
 from fabrictool.collective.ucx_judge import judge_ucx
-from fabrictool.diagnose.model import Case, Judged, quoted
+from fabrictool.diagnose.model import Case, Judged, quoted, softened
 from fabrictool.diagnose.proof import numbered
 from fabrictool.model import Code, Finding, Status
 from fabrictool.room import About
@@ -16,6 +16,7 @@ from fabrictool.system import kernel, stacks, xid
 from fabrictool.system.events import Device, Event, Hung, Link, Oom, Server, Trouble, Xid
 from fabrictool.system.phases import READINGS, Phase
 
+STARTING_S = 1800  # after a boot links come up one by one: OCI's health checks leave out the first 30 minutes (rdma_link_flapping.py)
 KERNEL = frozenset({Kind.KERNEL})
 STACKS = frozenset({Kind.PY_SPY, Kind.GDB})
 UCX = frozenset({Kind.UCX, Kind.UCX_INFO})
@@ -43,10 +44,13 @@ def _nothing(case: Case, got: str, why: str, remedy: str) -> Finding:
 def _events(case: Case, events: Sequence[Event]) -> Iterator[tuple[Finding, int]]:
     """One finding for each meaning, with its first line. A link that came back counts as an event all the same."""
     seen: dict[tuple[str, str], int] = {}
+    back = {e.server: e.back for e in events if isinstance(e, Server)}  # as the last line about each has it
     for event in events:
         made = _event(case, event)
         if made is None:
             continue
+        if isinstance(event, Server) and back[event.server]:
+            made = softened(made, "it came back later in this log")
         key = (made.code, made.path)
         seen[key] = seen.get(key, 0) + 1
         if seen[key] == 1:
@@ -71,7 +75,8 @@ def _event(case: Case, event: Event) -> Finding | None:
                     remedy=meaning.fix)
     if isinstance(event, Link):
         about = About(Code.LINK_EVENTS, node, f"system.link.{event.interface or event.pci}", "")
-        return None if event.up else about.fail(
+        starting = event.line.up is not None and event.line.up < STARTING_S
+        return None if event.up or starting else about.fail(
             f"{event.interface or event.pci} lost its link", "a link that stays", "connections over it broke or stalled",
             remedy="cable, transceiver, switch port; or somebody set the interface down, or its MTU, at that time")
     if isinstance(event, Server):

@@ -97,9 +97,8 @@ def _device(case: Case, one: Seen, some_up: bool) -> Iterator[Finding]:
     if fn is None and some_up and state.bad:
         named = softened(named, "other ports are up: wrong only if this one belongs to the fabric (NCCL skips ports that are down)")
     yield named
-    if isinstance(port.link_layer, Value):
-        layer = judge_link_layer(subject, port)
-        yield layer if fn is not None else softened(layer, "wrong only for RoCE")
+    if isinstance(port.link_layer, Value) and (fn is not None or port.link_layer.value == "Ethernet"):
+        yield judge_link_layer(subject, port)  # InfiniBand is no fault by itself
     if case.want is not None and fn is not None:
         compared = (judge_rate(case.want, subject, fn, port), judge_active_mtu(subject, fn, port)) if _up(one) else ()
         yield from (f for f in compared if _told(f))
@@ -184,11 +183,14 @@ def _gids(case: Case) -> Iterator[Finding]:
     if not table:
         yield quoted(about.fail("no GIDs", "a RoCE v2 GID of an IPv4 address", "no RDMA device has an address",
                                 remedy="see `rdma link` and `ip -br addr`: device, interface, address"), piece, piece.lines[-1:])
+    usable = any(e.gid.ipv4 is not None and e.kind == Value("RoCE v2") for entries in table.values() for e, _ in entries)
     for name, entries in table.items():
         subject = case.function(name)
         if case.want is not None and not subject.rail:
             continue
         judged = _has_v2(subject, name, [e for e, _ in entries])
+        if judged.bad and case.want is None and not any(e.gid.ipv4 for e, _ in entries) and usable:
+            judged = softened(judged, "other devices have one: wrong only if this one belongs to the fabric")
         good = [at for e, at in entries if e.gid.ipv4 is not None and e.kind == Value("RoCE v2")]
         yield quoted(judged, piece, [piece.lines[at] for at in (good[:1] or [at for _, at in entries])])
 

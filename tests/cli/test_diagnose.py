@@ -164,6 +164,8 @@ def test_against_a_spec(capsys: Capsys) -> None:
     assert as_json(capsys, *spec, "--node", "spark02", paste("ip-healthy"))[0] == 0
     kept = as_json(capsys, *spec, "--node", "spark02", paste("netplan-no-mtu"))
     assert (kept[0], codes(kept[1])) == (1, {"LINK_MTU_PERSISTED"})
+    lossy = as_json(capsys, *spec, paste("ethtool-discards"))  # its switch has no PFC
+    assert (lossy[0], codes(lossy[1])) == (0, {"PACKET_LOSS"})
     assert run(["diagnose", *spec, "--node", "spark9", paste("mail")]) == 64
     assert "did you mean" in capsys.readouterr().err
     assert run(["diagnose", "-i", "no-such.yaml", paste("mail")]) == 78

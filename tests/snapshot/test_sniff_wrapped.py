@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -84,3 +85,28 @@ def test_every_line_is_in_at_most_one_piece() -> None:
 def test_hostile_lines(text: str) -> None:
     sniff(Input("paste", text))
     sniff(Input("paste", f"{text}\n{QOS}"))
+
+
+def test_log_files_of_containers() -> None:
+    lines = RUN.splitlines()
+    docker = "".join(json.dumps({"log": f"{line}\n", "stream": "stdout", "time": "2026-11-29T18:09:47.1Z"}, separators=(",", ":")) + "\n"
+                     for line in lines)
+    assert seen(docker) == seen(RUN)
+    assert seen("".join(f"2026-11-29T18:09:47.123456789+01:00 stdout F {line}\n" for line in lines)) == seen(RUN)
+
+
+@pytest.mark.parametrize(("text", "hosts"), [
+    (f"----------------\nspark01\n----------------\n{QOS}----------------\nspark02\n----------------\n{QOS}", ["spark01", "spark02"]),
+    (f"spark01 | CHANGED | rc=0 >>\n{HOSTS}spark02 | FAILED | rc=1 >>\n{QOS}", ["spark01", "spark02"]),
+    (f"==> /etc/hosts <==\n{HOSTS}\n==> /etc/nccl.conf <==\nA=1\n", ["", ""]),
+], ids=["dshbak", "ansible", "head"])
+def test_headlines_say_whose_output_follows(text: str, hosts: list[str]) -> None:
+    found = [p for p in sniff(Input("paste", text)) if p.kind is not Kind.UNKNOWN]
+    assert [p.host for p in found] == hosts
+    assert len(found) == 2
+
+
+def test_own_words_after_an_output_are_not_part_of_it() -> None:
+    (piece, words) = sniff(Input("paste", f"$ cat /etc/hosts\n{HOSTS}\nMany thanks\n"))
+    assert (piece.kind, words.kind) == (Kind.HOSTS, Kind.UNKNOWN)
+    assert piece.last_line == 4

@@ -43,6 +43,7 @@ GRAMMARS: tuple[Grammar, ...] = (
                       r"|\bNIXL_ERR_\w|no usable transports/devices|network device '\S+' is not available)"),
     Grammar(Kind.KERNEL, rf"(?:<\d+>)?\[ {{0,6}}\d{{1,8}}\.\d{{6}}\]|\[[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d \d{{4}}\] "
                          rf"|(?:<\d+>)?{TIME} \S+ kernel(?:\[\d+\])?: |\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{{6}}[+-]\d\d:\d\d "
+                         r"|\{.{0,3000}\"(?:_TRANSPORT|SYSLOG_IDENTIFIER)\" ?: ?\"kernel\""
                          r"|(?:kernel: )?(?:NVRM: Xid|oom-kill:|Out of memory: Killed|Memory cgroup out of memory|mlx5_core [0-9a-f]{4}:)"),
     Grammar(Kind.MLNX_QOS, r"DCBX mode: |Priority trust (?:state|mode)|PFC configuration:?$|dscp2prio mapping:"
                            r"|Receive buffer size \(bytes\)|tc: \d ratelimit|Cable len: \d|default priority:$|\s+prio:\d dscp:"
@@ -96,8 +97,10 @@ GRAMMARS: tuple[Grammar, ...] = (
                           r"|ProcessGroupNCCL|ProcessGroupGloo|TCPStore|shm_broadcast|torch\.OutOfMemoryError|CUDA out of memory"
                           r"|NCCL error|DistBackendError|Watchdog caught)"
                           r"|Traceback \(most recent call last\)"),
-    Grammar(Kind.ENV, rf"(?:export\s+|declare -x |Environment=\"?|-e ?|\s+-\s+)?(?:{VARIABLES})\s*=|\[Service\]$",
-            rest=r"(?:export\s+|declare -x )?[A-Za-z_]\w*=|#|Environment|EnvironmentFile|\[\w+\]$|\w+=|\s+-\s+[A-Z_0-9]+="),
+    Grammar(Kind.ENV, rf"(?:export\s+|declare -x |Environment=\"?|-e ?|\s+-\s+)?(?:{VARIABLES})\s*=|\[Service\]$"
+                   rf"|\s*-\s+name:\s+[\"']?(?:{VARIABLES})[\"']?$",
+            rest=r"(?:export\s+|declare -x )?[A-Za-z_]\w*=|#|Environment|EnvironmentFile|\[\w+\]$|\w+=|\s+-\s+[A-Z_0-9]+="
+                 r"|\s*-\s+name:\s|\s+value:"),
     Grammar(Kind.NCCL_LOG, r".{0,300}\bNCCL (?:INFO|WARN) |.{0,300}\bvia NET/\w|NET/(?:IB|Socket) ?: "),
 )
 LOGS = frozenset(g.kind for g in GRAMMARS if g.rest is None)

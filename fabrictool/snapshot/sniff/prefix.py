@@ -6,6 +6,7 @@ A sure prefix is taken off wherever it stands. Any other is taken off a run of l
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ PREFIXES: tuple[Prefix, ...] = (
     _prefix(rf"{TIME} (?P<host>[A-Za-z0-9][\w.-]{{0,62}}) (?!kernel:)[\w./@+-]{{1,80}}: "),
     _prefix(r"(?P<stream>[A-Za-z0-9][\w.-]{0,80}) +\| ?"),  # docker compose
     _prefix(r"(?:> ?)+"),  # a quoted mail or comment
-    _prefix(rf"\[?{TIME}\]?:? ?"),
+    _prefix(rf"\[?{TIME}\]?:? ?(?:std(?:out|err) [FP] )?"),  # also the log files of containerd and CRI-O
     _prefix(r"\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?:? "),
     _prefix(r"\[?\d{10}(?:\.\d{1,9})?\]?:? "),  # seconds since 1970
     _prefix(r" {0,5}\d{1,5}: ?"),  # srun -l, grep -n
@@ -62,7 +63,7 @@ class _Row:
 
 def unwrapped(source: str, lines: Sequence[Line]) -> tuple[Stream, ...]:
     """The lines without their prefixes, one stream for each pod, service or host that a prefix names, in order of appearance."""
-    rows = [_Row(line) for line in lines]
+    rows = [_Row(Line(line.number, _logged(line.text))) for line in lines]
     for _ in range(ROUNDS):
         changed = False
         for prefix in PREFIXES:
@@ -74,6 +75,18 @@ def unwrapped(source: str, lines: Sequence[Line]) -> tuple[Stream, ...]:
     for row in rows:
         streams.setdefault((row.label, row.host), []).append(row.line)
     return tuple(Stream(source, tuple(found), label, host) for (label, host), found in streams.items())
+
+
+def _logged(text: str) -> str:
+    """Docker's own log files: `{"log":"...\\n","stream":"stdout","time":"..."}`."""
+    if not text.startswith('{"log"') or '"stream"' not in text:
+        return text
+    try:
+        held = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    said = held.get("log")
+    return " ".join(said.rstrip("\r\n").splitlines()) if isinstance(said, str) else text
 
 
 def _take(row: _Row, m: re.Match[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fabrictool.snapshot.sniff.model import LOOK, Kind
@@ -55,6 +56,34 @@ def prompt(line: str) -> Prompt | None:
             return Prompt((m["command"] or "").strip(), m.groupdict().get("host") or "")
     m = _TOOLS.fullmatch(text)
     return Prompt(m["command"].strip()) if m else None
+
+
+_ANSIBLE = re.compile(r"([A-Za-z0-9][\w.-]{0,62}) \| (?:CHANGED|SUCCESS|FAILED!?)(?: \| rc=(\d{1,3}))? (?:>>|\(\w+\))")
+_HEAD = re.compile(r"==> (\S.{0,300}) <==")
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """A line that says whose output, or which file, follows. `rc`: the exit status, where it says so."""
+
+    host: str = ""
+    path: str = ""
+    rc: int | None = None
+
+
+def headline(line: str) -> Headline | None:
+    """Of `ansible -m command`, and of `head` and `tail` with several files."""
+    text = line.strip()[:400]
+    if m := _ANSIBLE.fullmatch(text):
+        return Headline(m[1], rc=int(m[2]) if m[2] else None)
+    m = _HEAD.fullmatch(text)
+    return Headline(path=m[1]) if m else None
+
+
+def banner(lines: Sequence[str]) -> str:
+    """The host between two rules, as dshbak writes it; ""."""
+    rule = [len(ln) >= 8 and set(ln.strip()) == {"-"} for ln in lines[:3]]
+    return lines[1].strip() if rule == [True, False, True] and re.fullmatch(r"[A-Za-z0-9][\w.,\[\]-]{0,62}", lines[1].strip()) else ""
 
 
 def exit_status(line: str) -> int | None:

@@ -86,9 +86,18 @@ def _sections(stream: Stream) -> Iterator[_Section]:
     of_file = prompt.of_path(stream.source)
     now = _Section(kind=of_file, path=stream.source if of_file else "", host=stream.host)
     to_errors = False
-    for line in stream.lines:
+    skip = 0
+    for at, line in enumerate(stream.lines):
+        if skip:
+            skip -= 1
+            continue
         asked = prompt.prompt(line.text)
-        if asked is not None and start(line.text) is None:
+        head = prompt.headline(line.text)
+        named = prompt.banner([ln.text for ln in stream.lines[at:at + 3]]) if line.text.startswith("--------") else ""
+        if named or head is not None:
+            yield now
+            now, to_errors, skip = _headed(now, head or prompt.Headline(named)), False, 2 if named else 0
+        elif asked is not None and start(line.text) is None:
             yield now
             kind, path = prompt.expected(asked.command)
             now, to_errors = _Section(asked.command, asked.host or now.host, kind, path), False
@@ -103,6 +112,13 @@ def _sections(stream: Stream) -> Iterator[_Section]:
         else:
             (now.errors if to_errors else now.lines).append(line)
     yield now
+
+
+def _headed(before: _Section, head: prompt.Headline) -> _Section:
+    if head.path:
+        kind = prompt.of_path(head.path)
+        return _Section(before.command, before.host, kind, head.path if kind else "")
+    return _Section(before.command, head.host, before.kind, before.path, head.rc)
 
 
 def _blocks(section: _Section) -> Iterator[_Open]:
