@@ -21,6 +21,8 @@ from fabrictool.lab.nodeside.state import Function, Node
 class LabLike(Protocol):
     """The part of a running lab (handle.Lab) that faults use."""
 
+    @property
+    def nodes(self) -> tuple[str, ...]: ...
     def state(self, name: str) -> Node: ...
     def edit_state(self, name: str) -> AbstractContextManager[Node]: ...
     def exec(self, name: str, argv: Sequence[str], input: str | bytes = b"", timeout_s: float = 60) -> Done: ...
@@ -31,6 +33,8 @@ class LabLike(Protocol):
     def sshd(self, name: str, running: bool) -> None: ...
     def new_host_key(self, name: str) -> None: ...
     def switch_port_mtu(self, rail: str, mtu: int, name: str | None = None) -> None: ...
+    def pair_mtu(self, rail: str, one: str, other: str, mtu: int) -> None: ...
+    def block_connections(self, name: str) -> None: ...
     def link(self, name: str, interface: str, up: bool) -> None: ...
     def unplug(self, name: str, interface: str) -> None: ...
     def forward(self, name: str, mode: str) -> None: ...
@@ -38,11 +42,14 @@ class LabLike(Protocol):
 
 
 class Scope(StrEnum):
-    """What `--function` chooses. Without it: FUNCTIONS = every fabric function of the node, FUNCTION = its first; NODE takes none."""
+    """What `--function` chooses. Without it: FUNCTIONS = every fabric function of the node, FUNCTION = its first; NODE takes none. What is
+    of a RAIL (the node's first, without --function) or of the FLEET happens on all nodes, whichever is named."""
 
     FUNCTIONS = "functions"
     FUNCTION = "function"
     NODE = "node"
+    RAIL = "rail"
+    FLEET = "fleet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +63,17 @@ class Outcome:
 
 Expect = Mapping[str, Outcome]
 Apply = Callable[[LabLike, str, str], None]
-COMMANDS = ("plan", "drift", "check", "apply")
+COMMANDS = ("plan", "drift", "check", "apply")  # `check` without names: no traffic is made
+# checks that make traffic, or judge what was made; each has a word in `Fault.traffic` where it does not pass
+TRAFFIC = ("allreduce", "rdma_counters", "lossless_priority", "path_mtu", "bootstrap_tcp")
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """`expect`: what each command says on a healthy, configured node with this one fault; `apply` stands for `apply -y --allow
     flap` and what is left after it. `wiped`: the same where the node's QoS registers were lost as well (a reboot without
-    persistence), for faults that show only when something has to be written. `owner`: only on nodes whose owner is that."""
+    persistence), for faults that show only when something has to be written. `traffic`: what each of TRAFFIC says about the whole fleet,
+    where it is not a pass; None: nobody has said so far."""
 
     name: str
     summary: str
@@ -72,6 +82,7 @@ class Fault:
     scope: Scope = Scope.NODE
     wiped: Expect = field(default_factory=dict)
     profiles: tuple[str, ...] = ()  # lab profiles it can happen on; () = any
+    traffic: Expect | None = None
 
 
 def fixed(*codes: str) -> Expect:

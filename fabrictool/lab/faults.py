@@ -10,10 +10,11 @@ from fabrictool.lab.fault_fabric import FABRIC
 from fabrictool.lab.fault_host import ACCESS, ENV, NAMES
 from fabrictool.lab.fault_kit import COMMANDS, Fault, LabLike, Outcome, Scope
 from fabrictool.lab.fault_qos import QOS
+from fabrictool.lab.fault_traffic import TRAFFIC_FAULTS
 
 __all__ = ["FAULTS", "Fault", "Outcome", "Scope", "fault", "inject", "rows"]
 
-FAULTS: tuple[Fault, ...] = (*QOS, *FABRIC, *NAMES, *ENV, *ACCESS)
+FAULTS: tuple[Fault, ...] = (*QOS, *FABRIC, *NAMES, *ENV, *ACCESS, *TRAFFIC_FAULTS)
 
 
 def fault(name: str) -> Fault:
@@ -29,8 +30,8 @@ def fault(name: str) -> Fault:
 def inject(lab: LabLike, node: str, name: str, function: str = "") -> Fault:
     """Make the fault happen on a node of a running lab. `function`: a rail, interface or RDMA device of the node."""
     found = fault(name)
-    if function and found.scope is Scope.NODE:
-        raise LabError(f"fault {name} is of the whole node: leave out --function")
+    if function and found.scope in (Scope.NODE, Scope.FLEET):
+        raise LabError(f"fault {name} is of the whole {found.scope}: leave out --function")
     found.apply(lab, node, function)
     return found
 

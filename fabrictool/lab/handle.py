@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from fabrictool.lab import fabric, files, forward_control, hotplug, kept, node, tools
+from fabrictool.lab import fabric, files, filters, forward_control, hotplug, kept, node, tools
 from fabrictool.lab.errors import LabError
 from fabrictool.lab.inside import Done, run_inside
 from fabrictool.lab.nodeside import live, sysfs
@@ -132,6 +132,14 @@ class Lab:
         """Set the MTU of the switch's ports of a rail: of one node's, or of all of them (and of the bridge)."""
         fabric.port_mtu(self.layout, self.plan, rail, mtu, name)
 
+    def pair_mtu(self, rail: str, one: str, other: str, mtu: int) -> None:
+        """Between two nodes of a rail the switch lets pass `mtu` bytes only, either way; between all others what it did."""
+        filters.hole(self.layout, self.plan, rail, one, other, mtu)
+
+    def block_connections(self, name: str) -> None:
+        """The switch lets nobody open a TCP connection to a node's ephemeral ports."""
+        filters.block_connections(self.layout, self.plan, self.plan.node(name))
+
     def link(self, name: str, interface: str, up: bool) -> None:
         """Plug (True) or pull (False) the cable of a node's interface: carrier and operstate follow, the admin state does not."""
         fabric.cable(self.layout, self.plan, self.plan.node(name), interface, up)
@@ -164,7 +172,7 @@ class Lab:
 
     def clear(self, *names: str) -> None:
         """No fault is left on nodes (all, if none is named), nor on the switch: ports of the other nodes are set right too."""
-        fabric.restore_switch(self.layout, self.plan)
+        self._restore_switch()
         self.reset(*names)
 
     def keep(self, *names: str) -> None:
@@ -173,8 +181,13 @@ class Lab:
 
     def restore(self, *names: str) -> None:
         """Nodes (all, if none is named) as they were kept, booted; and no fault is left on the switch. LabError if they were not."""
-        fabric.restore_switch(self.layout, self.plan)
+        self._restore_switch()
         kept.restore(self, names or self.nodes)
+
+    def _restore_switch(self) -> None:
+        fabric.restore_switch(self.layout, self.plan)
+        for one in self.plan.nodes:
+            filters.clear(self.layout, self.plan, one)
 
     def factory(self, name: str) -> Node:
         """The state the node was delivered with."""

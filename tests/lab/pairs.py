@@ -13,8 +13,8 @@ from tests.lab.walk import NEEDS_FLEET, Case
 # Nothing of a node that cannot be reached is known: the other fault is hidden.
 REACH = frozenset({"hostkey-changed", "unreachable", "port-closed", "banner-hangs", "login-hangs"})
 # They change what a write does, or take the right to write: walked with something to write, in rows and cases of their own.
-WRITING = frozenset({"disk-full", "etc-readonly", "tool-lies", "tool-half", "tool-refuses", "tool-2017", "qps-up", "route-over-fabric",
-                     "sudo-password", "needs-root"})
+WRITING = frozenset({"disk-full", "etc-readonly", "tool-lies", "tool-half", "tool-refuses", "tool-2017", "qps-up", "foreign-rdma",
+                     "route-over-fabric", "sudo-password", "needs-root"})
 REGISTERS = frozenset({"trust", "pfc", "pause", "tc", "dcbx"})
 # What a fault changes, or keeps from being seen. Faults with nothing in common do not meet.
 TOUCHES: dict[str, frozenset[str]] = {
@@ -35,6 +35,11 @@ TOUCHES: dict[str, frozenset[str]] = {
     **{name: frozenset({"env"}) for name in ("env-edited", "env-ghost-if", "gid-pinned", "debug-left-on", "own-env-file",
                                              "stale-consumer")},
     "bashrc-slow": frozenset({"bashrc"}), "bashrc-noisy": frozenset({"bashrc"}),
+    # seen in traffic only; a file or a link changes for some of them
+    **{name: frozenset() for name in ("tcp-fallback", "tcp-fast", "verbs-missing", "rail-idle", "nic-13g", "counters-frozen",
+                                      "wrong-priority", "packets-lost", "wrong-result", "rank-dead", "init-hang", "stale-json",
+                                      "log-missing", "firewall", "gpu-busy", "gpu-desktop")},
+    "hca-misnamed": frozenset({"env"}), "mtu-hole-pair": frozenset({"link"}),
     # their findings stand beside everything else, and what they stop is wrong anyway
     "lldpad": frozenset(), "other-owner": frozenset(), "twins-apart": frozenset(), "no-python": frozenset(),
 }

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fabrictool.cli import run
+from fabrictool.lab.fault_kit import TRAFFIC
 from fabrictool.lab.faults import FAULTS, Fault, Outcome, rows
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "faults.md"
@@ -24,6 +25,12 @@ WIPED = """
 ## With QoS to be written
 
 Some faults show only when something has to be written: here the QoS registers of the node were lost too (`qos-wiped`).
+"""
+TRAFFIC_HEAD = """
+## With traffic
+
+What checks that make traffic, or judge what was made, say about the whole fleet: four nodes, healthy and configured, with this fault on
+one of them (of a rail or the fleet: on all). An empty cell: it passes.
 """
 
 
@@ -43,8 +50,10 @@ def page() -> str:
     """The whole page, from the table alone."""
     every = ((f"`{f.name}`", _where(f), f.summary, *(_cell(f.expect[c]) for c in ("plan", "check", "apply"))) for f in FAULTS)
     wiped = ((f"`{f.name}`", *(_cell(f.wiped.get(c)) for c in ("plan", "apply"))) for f in FAULTS if f.wiped)
+    traffic = ((f"`{f.name}`", *(_cell(f.traffic.get(c)) for c in TRAFFIC)) for f in FAULTS if f.traffic is not None)
     return (HEAD + "\n" + _table(("fault", "of (only on)", "what happens", "plan, drift", "check", "apply"), every)
-            + WIPED + "\n" + _table(("fault", "plan", "apply"), wiped))
+            + WIPED + "\n" + _table(("fault", "plan", "apply"), wiped)
+            + TRAFFIC_HEAD + "\n" + _table(("fault", *TRAFFIC), traffic))
 
 
 def test_the_page_is_the_table() -> None:

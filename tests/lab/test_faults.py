@@ -10,7 +10,7 @@ from dataclasses import asdict
 import pytest
 
 from fabrictool.lab.errors import LabError
-from fabrictool.lab.fault_kit import COMMANDS, Fault
+from fabrictool.lab.fault_kit import COMMANDS, TRAFFIC, Fault
 from fabrictool.lab.faults import FAULTS, fault, inject, rows
 from fabrictool.lab.inside import Done
 from fabrictool.lab.nodeside import driver
@@ -22,15 +22,18 @@ FROM_THE_SPEC = [
     "qos-wiped", "trust-pcp", "dscp-map-custom", "pfc-wrong-prio", "tool-missing", "tool-hangs", "tool-traceback",
     "tool-2017", "lldpad", "mtu-1500", "mtu-persist", "hosts-loopback", "gid-v1", "port-down", "env-edited", "env-ghost-if",
     "sudo-password", "bashrc-slow", "disk-full", "etc-readonly", "no-python", "hostkey-changed", "unreachable",
-    "login-hangs", "mtu-hole"]
+    "login-hangs", "mtu-hole", "tcp-fallback", "rail-idle", "nic-13g", "counters-frozen"]
 HOSTS = "127.0.0.1 localhost\n10.10.1.11 spark01\n10.10.1.12 spark02\n"
 
 
 class FakeLab:
     """Records what is done to a node; files in memory."""
 
+    nodes: tuple[str, ...] = ("spark01", "spark02")
+
     def __init__(self, node: Node) -> None:
         self.node = node
+        self.peer = spark("spark02")
         self.files = {
             "/etc/hosts": HOSTS, "/etc/nccl.conf": "NCCL_IB_TC=104\nNCCL_SOCKET_IFNAME=enp1s0f0np0\n",
             f"/etc/systemd/system/fabrictool-qos-{A}.service": "[Unit]\n\n[Service]\nExecStart=/etc/fabrictool/qos.sh\n",
@@ -39,8 +42,7 @@ class FakeLab:
         self.answer = "1"
 
     def state(self, name: str) -> Node:
-        assert name == self.node.name
-        return self.node
+        return {self.node.name: self.node, "spark02": self.peer}[name]
 
     @contextmanager
     def edit_state(self, name: str) -> Iterator[Node]:
@@ -69,6 +71,12 @@ class FakeLab:
 
     def new_host_key(self, name: str) -> None:
         self.done.append(("key",))
+
+    def pair_mtu(self, rail: str, one: str, other: str, mtu: int) -> None:
+        self.done.append(("hole", rail, one, other, mtu))
+
+    def block_connections(self, name: str) -> None:
+        self.done.append(("block", name))
 
     def switch_port_mtu(self, rail: str, mtu: int, name: str | None = None) -> None:
         self.done.append(("switch", rail, mtu, name))
@@ -104,7 +112,8 @@ def test_names_are_unique_causes_in_kebab_case() -> None:
     assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) for name in names)
     codes = {str(c).lower().replace("_", "-") for c in Code}
     # a name is a cause, not a verdict; in these, both happen to be spelled alike
-    assert set(names) & codes <= {"tool-missing", "unreachable", "needs-root", "gid-pinned"}
+    assert set(names) & codes <= {"tool-missing", "unreachable", "needs-root", "gid-pinned", "tcp-fallback", "rail-idle", "wrong-result",
+                                  "init-hang", "log-missing", "gpu-busy"}
 
 
 @NAMED
@@ -113,7 +122,8 @@ def test_a_row_is_whole_and_its_codes_are_codes(row: Fault) -> None:
     assert not row.summary.endswith(".")
     assert set(row.expect) == set(COMMANDS)
     assert row.expect["plan"] == row.expect["drift"]
-    for outcome in (*row.expect.values(), *row.wiped.values()):
+    assert set(row.traffic or ()) <= set(TRAFFIC)
+    for outcome in (*row.expect.values(), *row.wiped.values(), *(row.traffic or {}).values()):
         assert outcome.exit in (0, 1, 2, 3)
         assert set(outcome.codes) <= {str(c) for c in Code}
     for command in ("check", "apply"):
@@ -126,6 +136,7 @@ def test_a_row_is_whole_and_its_codes_are_codes(row: Fault) -> None:
 @NAMED
 def test_every_fault_does_something_and_leaves_no_name(row: Fault) -> None:
     lab = FakeLab(configured())
+    lab.answer = "4711"
     before = asdict(lab.node)
     inject(lab, "spark01", row.name)
     after = asdict(lab.node)
@@ -237,3 +248,44 @@ def test_the_table_for_people_has_every_fault() -> None:
     assert [r[0] for r in table[1:]] == [f.name for f in FAULTS]
     assert all(len(r) == len(table[0]) for r in table)
     assert table[1][:2] == ("qos-wiped", "functions")
+
+
+@pytest.mark.parametrize(("name", "field", "value"), [
+    ("counters-frozen", "frozen", True), ("wrong-priority", "ignores_class", True), ("nic-13g", "degraded_gbit", 13),
+    ("packets-lost", "lost_per_million", 2000)])
+def test_faults_of_traffic_are_the_adapters_state(name: str, field: str, value: object) -> None:
+    lab = FakeLab(configured())
+    inject(lab, "spark01", name)
+    assert getattr(lab.node.functions[A], field) == value
+    assert getattr(lab.peer.functions[A], field) != value
+
+
+def test_what_is_of_a_rail_or_the_fleet_happens_on_all_nodes() -> None:
+    lab = FakeLab(configured())
+    inject(lab, "spark01", "rail-idle", "b")
+    assert [n.functions[i].far for n in (lab.node, lab.peer) for i in (A, B)] == [False, True] * 2
+    inject(lab, "spark01", "tcp-fast")
+    assert [n.tcp_gbytes for n in (lab.node, lab.peer)] == [21.9, 21.9]
+    assert sum("rm -rf /dev/infiniband" in str(d) for d in lab.done) == 2
+    with pytest.raises(LabError, match="whole fleet"):
+        inject(lab, "spark01", "tcp-fallback", "a")
+
+
+def test_a_hole_lies_between_a_node_and_the_next_one() -> None:
+    lab = FakeLab(configured())
+    inject(lab, "spark01", "mtu-hole-pair", "b")
+    assert lab.done == [("hole", "b", "spark01", "spark02", 1500)]
+    lab.nodes = ("spark01",)
+    with pytest.raises(LabError, match="two of them"):
+        inject(lab, "spark01", "mtu-hole-pair")
+
+
+def test_programs_on_the_gpu_are_real_processes() -> None:
+    lab = FakeLab(configured())
+    lab.answer = "4711\n"
+    for name in ("gpu-busy", "gpu-desktop"):
+        inject(lab, "spark01", name)
+    assert [(p["pid"], p["kind"]) for p in lab.node.compute] == [(4711, "C"), (4711, "G")]
+    lab.answer = "sh: not found"
+    with pytest.raises(LabError, match="did not start"):
+        inject(lab, "spark01", "gpu-busy")
