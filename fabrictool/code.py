@@ -144,9 +144,7 @@ class Code(StrEnum):
 
 
 RESERVED = frozenset({
-    Code.NIC_DEGRADED,
     Code.GPU_BUSY,
-    Code.PEER_MEMORY,
     Code.RANK_HANGS,
 })
 """Codes whose meaning stands and that nothing raises yet."""

@@ -129,6 +129,8 @@ FROM_TEXT: dict[Code, str] = {
     Code.STORAGE_ERROR: "prove/test_kernel_log::test_one_trouble_is_one_code",
     Code.STORAGE_TIMEOUT: "prove/test_kernel_log::test_one_trouble_is_one_code",
     Code.HUNG_TASK: "prove/test_kernel_log::test_one_trouble_is_one_code",
+    Code.NIC_DEGRADED: "prove/test_rails::test_a_slow_nic_in_a_ring_slows_all_and_is_told_as_such",
+    Code.PEER_MEMORY: "prove/test_rails::test_gpudirect_hindered",
     Code.TOOL_MISSING: "rdma/test_judge::test_a_missing_device_is_told_from_a_missing_tool_and_a_missing_stack",
     Code.TOOL_TIMEOUT: "ports/test_guard::test_no_rdma_device_means_nothing_in_use",
     Code.NEEDS_ROOT: "env/test_running::test_needs_root_is_unknown",
@@ -141,6 +143,8 @@ FROM_TEXT: dict[Code, str] = {
 HERE = frozenset({Code.BUG, Code.SPEC_NOT_ACTED_ON})
 # What a lab can have the cause of, and no single fault on a configured node shows.
 NO_FAULT = {
+    Code.NIC_DEGRADED: "only a run over the slow NIC shows it, and the walk makes none",
+    Code.PEER_MEMORY: "the lab's Sparks have one memory, which the NIC reaches without it",
     Code.VERSIONS_DIFFER: "the lab's nodes share one kernel and one set of programs",
     Code.MEMLOCK: "the lab's containers have this machine's limits",
     **dict.fromkeys((Code.OOM_KILLED, Code.GPU_XID, Code.LINK_EVENTS, Code.STORAGE_ERROR, Code.STORAGE_TIMEOUT, Code.HUNG_TASK),
