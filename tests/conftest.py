@@ -6,9 +6,13 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from fabrictool.lab.handle import Lab
 from tests.lab.fleet import LAB_FIXTURES, built
+
+settings.register_profile("house", deadline=None)  # nothing is timed in tests: labs of other workers take the machine
+settings.load_profile("house")
 
 NO_LAB = "FABRICTOOL_NO_LAB"  # set to a reason: tests that need a lab are left out, and the summary says why
 
