@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fabrictool.probes.launch import File, Job, Start
+from fabrictool.probes.launch import File, Job, Seat, Start
 
 PROGRAM = "allreduce.py"
 
@@ -17,10 +17,14 @@ class Direct:
         return ()
 
     def starts(self, job: Job, run: str) -> tuple[Start, ...]:
-        return tuple(Start(s.node, str(s.first), self._inside(job, run, s.first, s.ranks), job.image) for s in job.seats)
+        program = _program(job)
+        return tuple(Start(s.node, str(s.first), job.wrapped("ranks", run, *_place(job, s)), program, job.image) for s in job.seats)
 
-    def _inside(self, job: Job, run: str, first: int, count: int) -> tuple[str, ...]:
-        words = (str(job.limits.node_s), str(first), str(count), str(job.ranks), job.seats[0].address, str(job.port))
-        program = (job.tool.program, "-u", job.path(PROGRAM), "--size", str(job.size_bytes), "--warmup", str(job.warmup),
-                   "--iterations", str(job.iterations), "--verify", str(job.verify), "--deadline", str(job.limits.launcher_s))
-        return (*job.wrapped("ranks", run, *words), *program)
+
+def _place(job: Job, seat: Seat) -> tuple[str, ...]:
+    return str(job.limits.node_s), str(seat.first), str(seat.ranks), str(job.ranks), job.seats[0].address, str(job.port)
+
+
+def _program(job: Job) -> tuple[str, ...]:
+    return (job.tool.program, "-u", job.path(PROGRAM), "--size", str(job.size_bytes), "--warmup", str(job.warmup),
+            "--iterations", str(job.iterations), "--verify", str(job.verify), "--deadline", str(job.limits.launcher_s))

@@ -86,17 +86,18 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """One start on one node. `number` names its unit (ft-RUN-NUMBER); `argv`: what runs inside; `image`: in this container."""
+    """One start on one node. `number` names its unit (ft-RUN-NUMBER); `inside`: what surrounds the program; `program`: what somebody would
+    type; `image`: in this container."""
 
     node: str
     number: str
-    argv: tuple[str, ...]
+    inside: tuple[str, ...]
+    program: tuple[str, ...]
     image: str = ""
 
     @property
-    def command(self) -> str:
-        """As a shell would take it."""
-        return shlex.join(self.argv)
+    def argv(self) -> tuple[str, ...]:
+        return (*self.inside, *self.program)
 
 
 class Launcher(Protocol):

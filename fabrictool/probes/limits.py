@@ -13,7 +13,7 @@ SLOW_BYTES_PER_S = 250e6  # a run over a 2.5 Gb/s path must still come to its en
 LEAST_S, MOST_S = 60, 900
 START_S = 120  # imports, bootstrap and connections: NCCL itself tries to connect for about 60 s (2.24 and later)
 STEP_S = 15  # a layer has so long to end and to report before the next one acts
-GUARD_S = 60  # what comes after a run (counters, outputs) until the next sign of life
+GUARD_S = 120  # what comes after a run (counters, outputs) until the next sign of life
 UNIFIED_SHARE = 8  # of what is free on unified memory: send, receive and check buffers, and room for everything else
 MIB = 1 << 20
 

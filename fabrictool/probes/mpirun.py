@@ -31,7 +31,7 @@ class Mpirun:
             *job.wrapped("one", run), *nccl_tests(job, run),
         )
         inside = job.wrapped("launch", run, str(job.limits.node_s))
-        return (Start(job.seats[0].node, LAUNCHER, (*inside, *argv)),)
+        return (Start(job.seats[0].node, LAUNCHER, inside, argv),)
 
 
 def _daemons(job: Job) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ class Srun:
             *job.wrapped("one", run), *nccl_tests(job, run),
         )
         inside = job.wrapped("launch", run, str(job.limits.node_s))
-        return (Start(job.seats[0].node, LAUNCHER, (*inside, *argv)),)
+        return (Start(job.seats[0].node, LAUNCHER, inside, argv),)
 
 
 def job_name(run_id: str) -> str:

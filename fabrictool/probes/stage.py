@@ -25,6 +25,11 @@ class Staged:
     source: str
 
 
+def folder(run_id: str) -> str:
+    """Where stage.sh makes it when it is run by root: the same on every node."""
+    return f"/run/fabrictool/{run_id}"
+
+
 def program(run_id: str, alive_s: int, files: Sequence[File], added: Mapping[str, str], consumers: Sequence[str]) -> str:
     """For the standard input of `sh -s`. `alive_s`: without another sign of life everything ends after so many seconds. `added`: run ->
     lines of environment that the tool adds; each run gets a folder. `consumers`: whose environment is taken, the first that is there.

@@ -13,8 +13,10 @@ from fabrictool.model import Reason, Unreadable
 from fabrictool.snapshot import Recording
 
 IDLE = ("idle.before", "idle.after")
+END = "end"  # the moment after everything was ended: the section `left` once more
 DEFAULT = "default"  # the run with NCCL's own choice of algorithm
 KEY = "run"
+REFUSED = "refused"  # the fact of a probe that ran nothing: {"code": ..., "nodes": [...]} as JSON
 
 
 def moments(run: str) -> tuple[str, str, str]:
@@ -30,7 +32,8 @@ class AllReduce:
     `verify`: rounds (nccl-tests -w, -n, -c). `rank_nodes`: the node of each rank, in rank order. `runs`: names of the gated runs;
     `default_run`: its name, or "" where there was none. `algorithm`: NCCL_ALGO of the gated runs ("" = not pinned). `added`: the
     environment that the tool itself added; `consumer`: whose environment the ranks got. `command`: as a shell would take it.
-    `limit_s`: after this many seconds nothing of a run is left. `network`: "" or the value of NCCL_NET that was forced (control run).
+    `limit_s`: after so many seconds a run is ended on its nodes. `network`: "" or the value of NCCL_NET that was forced (control run).
+    `asked_bytes`: the size that the spec wants, 0 = the same; `bound`: why a smaller one was taken.
     """
 
     launcher: str
@@ -48,6 +51,8 @@ class AllReduce:
     command: str = ""
     limit_s: int = 0
     network: str = ""
+    asked_bytes: int = 0
+    bound: str = ""
 
     @property
     def nodes(self) -> tuple[str, ...]:

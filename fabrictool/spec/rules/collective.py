@@ -23,7 +23,7 @@ def image(v: View) -> Iterator[Problem]:
     at = v.at("collective", "runtime", "image")
     if PLACEHOLDER_IMAGE.fullmatch(runtime.image):
         yield warning(at, f"{shown(runtime.image)} is a placeholder", "", "write the image with its own digest")
-    elif "@" in runtime.image or not re.fullmatch(r"[A-Za-z0-9]\S*", runtime.image):
+    elif "@" in runtime.image or not re.fullmatch(r"[A-Za-z0-9][!-~]*", runtime.image):
         yield error(at, f"{shown(runtime.image)} is no image with a digest", "", "write NAME@sha256:64 hex digits")
     else:
         yield warning(at, f"image {shown(runtime.image)} is not pinned", "a tag can name different images on different nodes",
@@ -39,7 +39,7 @@ def programs(v: View) -> Iterator[Problem]:
         if value is None:
             continue
         at = v.at("collective", key)
-        if not value.startswith("/") or not value.isprintable() or ".." in value.split("/"):
+        if not value.startswith("/") or not _plain(value) or ".." in value.split("/"):
             yield error(at, f"{key} is an absolute path, not {shown(value)}")
         if (key == "program") == (c.launcher == "direct"):
             yield error(at, f"{key} is not for the launcher {c.launcher}",
@@ -63,7 +63,7 @@ def consumer(v: View) -> Iterator[Problem]:
     if not c.consumer.startswith("file:"):
         yield error(at, f"consumer {shown(c.consumer)} is not in env.consumers", "its running values would not be compared with the spec",
                     nearest(c.consumer, v.spec.env.consumers) if v.spec.env.consumers else "add it there, or write file:/path")
-    elif not c.consumer.isprintable() or ".." in c.consumer.split("/"):
+    elif not _plain(c.consumer) or ".." in c.consumer.split("/"):
         yield error(at, f"file: takes an absolute path, not {shown(c.consumer)}")
 
 
@@ -83,6 +83,11 @@ def buffer(v: View) -> Iterator[Problem]:
                       "node: an eighth of the free memory is taken at most", "write 1GiB or less")
     if c.control is not None and c.control.max_bytes_per_node < LEAST_CONTROL:
         yield error(v.at("collective", "control", "max_bytes_per_node"), "the control run needs room for 32 MiB per node", "", "write 2GiB")
+
+
+def _plain(text: str) -> bool:
+    """What travels to nodes as an argument."""
+    return text.isascii() and text.isprintable()
 
 
 RULES = (
