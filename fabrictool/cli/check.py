@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 @click.option("--save", metavar="BUNDLE", default=None, type=click.Path(dir_okay=False, path_type=Path),
               help="Keep what was read and recorded in this bundle; --from BUNDLE judges it again.")
 @click.option("--force", is_flag=True, help="Make traffic also where GPUs are busy. It will slow down whatever runs there.")
+@click.option("--control", is_flag=True, help="Also a short run over TCP, pinned to a rail: RDMA counters must not move in it.")
 @click.option("--baseline", metavar="BUNDLE", default=None, type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Compare bandwidth with what --save kept in this bundle when the fleet was well.")
 def command(names: tuple[str, ...], inventory: Path, limit: str, bundle: Path | None, outputs: tuple[Output, ...], verbose: int,
-            strict: bool, ask_sudo: bool, paths: tuple[Path, ...], save: Path | None, force: bool, baseline: Path | None) -> Exit:
+            strict: bool, ask_sudo: bool, paths: tuple[Path, ...], save: Path | None, force: bool, control: bool,
+            baseline: Path | None) -> Exit:
     """Judge nodes by checks (all read-only ones without NAMES). Changes nothing.
 
     Checks that make traffic run only when they are named. `fabrictool explain NAME` prints a check's manual page. Exit 1: a check
@@ -48,6 +50,8 @@ def command(names: tuple[str, ...], inventory: Path, limit: str, bundle: Path | 
     checks = every if names else tuple(c for c in every if not c.check.probes)
     left = tuple(c for c in every if c not in checks)
     unknown_rooms(checks, [room.name for room in ROOMS])
+    if control and not any("allreduce" in c.check.probes for c in checks):
+        raise Stop(Exit.USAGE, "--control belongs to a check that makes traffic: name one of them, such as rdma_counters")
     if save is not None:
         _writable(save)
     compared = _baselines(baseline) if baseline is not None else {}
@@ -55,7 +59,7 @@ def command(names: tuple[str, ...], inventory: Path, limit: str, bundle: Path | 
         begin = time.monotonic()
         got = look(stack, inventory, limit, bundle, ask_sudo, checks)
         found = got.findings()
-        recordings = _recordings(got, checks, run_id(), force)
+        recordings = _recordings(got, checks, run_id(), force, control)
         got.baselines = compared
         judged = got.judged(checks, recordings)
         spent = {c.name: round(time.monotonic() - begin, 3) for c in checks}
@@ -74,15 +78,19 @@ def _not_run(left: Iterable[Listed]) -> tuple[str, ...]:
     return (f"not run, because they make traffic or look into running jobs: {names}; name them to run them",) if names else ()
 
 
-def _recordings(got: Look, checks: Iterable[Listed], run_id: str, force: bool) -> Mapping[str, Recording]:
+def _recordings(got: Look, checks: Iterable[Listed], run_id: str, force: bool, control: bool) -> Mapping[str, Recording]:
     """What the probes of `checks` gave: from the bundle, or by running them now on the nodes that could be read."""
-    names = {probe for c in checks for probe in c.check.probes}
+    names = {probe for c in checks for probe in c.check.probes} | ({"control"} if control else set())
     if not names or got.conn is None or got.interrupted:
         return got.recordings
     from fabrictool.cli.progress import Shown
-    from fabrictool.engine.probe import Asked, Task, record
+    from fabrictool.engine.probe import Asked, Stopped, Task, record
 
-    return record(names, Task(got.conn, got.wants, got.snaps, Shown(), run_id, Asked(force)))
+    try:
+        return record(names, Task(got.conn, got.wants, got.snaps, Shown(), run_id, Asked(force)))
+    except Stopped as stop:
+        got.interrupted = True
+        return stop.recordings
 
 
 def _baselines(path: Path) -> Mapping[str, Recording]:

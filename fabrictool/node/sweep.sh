@@ -3,6 +3,7 @@
 #          environment: first TERM, then KILL
 #   left   lists them, one a line: unit NAME, container NAME, job ID, process PID COMMAND, port N (a TCP port that one of them listens
 #          on, or one of the given ports if anybody does). Nothing printed: nothing is left
+#   over   end, then left
 #   close  end, then the run's guard and its folder; then left
 # Never by a process name: a process is ended right after its environment was seen to hold exactly this run's id.
 set -u
@@ -104,6 +105,7 @@ left() { # [PORT...]
 case $verb in
   end) end ;;
   left) left "$@" ;;
+  over) end; left "$@" ;;
   close)
     end
     guards=FABRICTOOL_GUARD

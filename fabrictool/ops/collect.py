@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from gevent.lock import RLock
@@ -12,7 +12,7 @@ from fabrictool.model import Unreadable
 from fabrictool.ops.remote import run
 from fabrictool.ops.session import session, want
 from fabrictool.rooms import ROOMS, sections
-from fabrictool.snapshot import Snapshot, collector, frame
+from fabrictool.snapshot import Section, Snapshot, collector, frame
 
 LOCK = "fabrictool.lock"
 EVERY = frozenset(room.name for room in ROOMS)
@@ -26,9 +26,14 @@ def stamp(host: Host) -> tuple[bool, int]:
 
 
 def take(host: Host, rooms: Iterable[str] | None = None) -> Snapshot:
-    """Read the node now: all rooms and what the session adds, or only some rooms. Never raises; `Snapshot.error` says why there is
+    """Read the node now: all rooms and what the session adds, or only some rooms."""
+    return read(host, sections(rooms, session(host).extra if rooms is None else ()))
+
+
+def read(host: Host, asked: Sequence[Section], lanes: int = collector.LANES) -> Snapshot:
+    """What these sections say now; with one lane in their order, one after the other. Never raises; `Snapshot.error` says why there is
     nothing."""
-    program = collector.program(sections(rooms, session(host).extra if rooms is None else ()), peers=want(host).nodes)
+    program = collector.program(asked, peers=want(host).nodes, lanes=lanes)
     ran = run(host, program.argv, program.timeout_s, program.stdin)
     taken = datetime.now(UTC).isoformat(timespec="seconds")
     if ran.lost:
