@@ -144,7 +144,6 @@ class Code(StrEnum):
 
 
 RESERVED = frozenset({
-    Code.GPU_BUSY,
     Code.RANK_HANGS,
 })
 """Codes whose meaning stands and that nothing raises yet."""

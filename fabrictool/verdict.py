@@ -154,8 +154,7 @@ def not_acted_on(specs: Iterable[NodeSpec]) -> tuple[str, ...]:
     """A note for the sections of the spec that are validated and that nothing acts on yet."""
     seen = set[str]()
     for spec in specs:
-        seen |= {name for name, there in (("collective", spec.collective is not None), ("checkpoints", bool(spec.checkpoints)),
-                                          ("kernel_caches", bool(spec.kernel_caches))) if there}
+        seen |= {name for name, there in (("checkpoints", bool(spec.checkpoints)), ("kernel_caches", bool(spec.kernel_caches))) if there}
     if not seen:
         return ()
     return (f"{Code.SPEC_NOT_ACTED_ON}: {', '.join(sorted(seen))}: the spec is valid here, but nothing acts on "

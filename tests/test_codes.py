@@ -93,6 +93,7 @@ FROM_TEXT: dict[Code, str] = {
     Code.SINGLE_NODE: "prove/test_path_mtu::test_one_node_has_no_path_to_try",
     Code.BOOTSTRAP_BLOCKED: "prove/test_bootstrap_tcp::test_each_way_to_be_blocked_names_its_direction",
     Code.BASELINE_LOW: "prove/test_bandwidth::test_worse_than_the_fleets_own_baseline",
+    Code.GPU_BUSY: "prove/test_launch::test_a_forced_run_beside_other_work_warns",
     Code.LEFT_BEHIND: "prove/test_bootstrap_tcp::test_what_is_left_behind",
     Code.COUNTERS_FLAT: "prove/test_rdma_counters::test_one_fault_is_one_code_at_one_node",
     Code.COUNTERS_SHORT: "prove/test_rdma_counters::test_one_fault_is_one_code_at_one_node",
@@ -178,6 +179,7 @@ NO_FAULT = {
     Code.SINGLE_NODE: "a selection of one node",
     Code.BOOTSTRAP_BLOCKED: "shown only by the check of that name, which makes connections",
     Code.BASELINE_LOW: "needs a recording of a better day",
+    Code.GPU_BUSY: "shown only by the checks that run a collective",
     Code.LEFT_BEHIND: "a run of ours that did not clean up",
     Code.COUNTERS_FLAT: "shown only by checks that make traffic",
     Code.COUNTERS_SHORT: "shown only by checks that make traffic",
@@ -247,7 +249,7 @@ def test_a_judge_that_raises_is_a_bug_and_no_verdict(monkeypatch: pytest.MonkeyP
 
 
 def test_sections_that_nothing_acts_on_are_named() -> None:
-    spec = node_spec(collective={"launcher": "direct", "size": "256MiB", "runs": 3, "min_share_of_line_rate": 0.85})
+    spec = node_spec(kernel_caches={"k": {"container": "x", "kinds": ["triton"], "host_path": "/a", "mounted_at": "/b"}})
     assert [str(Code.SPEC_NOT_ACTED_ON) in note for note in not_acted_on([spec])] == [True]
     assert not_acted_on([node_spec()]) == ()
 

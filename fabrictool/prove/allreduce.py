@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from fabrictool.collective.slow import process_times
 from fabrictool.model import Code, Evidence, Finding, Reason, Said, Status, Subject, SubjectKind, Unproven, Unreadable, Value
-from fabrictool.prove import bandwidth, ranks, rdma_counters, results, transports
+from fabrictool.prove import bandwidth, launch, ranks, rdma_counters, results, transports
 from fabrictool.prove.addresses import not_selected
 from fabrictool.prove.bandwidth import CHECK
 from fabrictool.prove.case import Case
@@ -25,8 +25,11 @@ def judge(case: Case) -> Iterator[Said]:
     """A pass needs all of it: a figure alone, log lines alone or counters alone prove nothing."""
     made = case.recording(CHECK)
     facts = all_reduce(made)
+    launched = list(launch.judge(made, case.wants, CHECK))
     if isinstance(facts, Unreadable):
-        yield About(Code.NO_RESULT, Subject(SubjectKind.FLEET, tuple(case.wants)), f"{CHECK}.run", "").unknown(facts, WANT)
+        if not any(f.bad for f in launched):
+            yield About(Code.NO_RESULT, Subject(SubjectKind.FLEET, tuple(case.wants)), f"{CHECK}.run", "").unknown(facts, WANT)
+        yield from launched
         return
     everyone = Subject(SubjectKind.FLEET, facts.nodes)
     runs = [results.read(made, facts, name, CHECK) for name in facts.runs]
@@ -37,13 +40,16 @@ def judge(case: Case) -> Iterator[Said]:
             status=Status.UNKNOWN, remedy="select two nodes or more")
     if not runs:
         yield About(Code.NO_RESULT, everyone, f"{CHECK}.run", "").unknown(Unreadable(Reason.EMPTY, "no gated run was made"), WANT)
-    said = {r.name: list(_run(case, made, facts, r)) for r in runs}
+    started = {run: [f for f in launched if f.path == f"{CHECK}.{run}.start"] for run in (*facts.runs, facts.default_run)}
+    said = {r.name: [*started[r.name], *_run(case, made, facts, r)] for r in runs}
     failed = frozenset(name for name, findings in said.items() if any(f.status is Status.FAIL for f in findings))
+    yield from (f for f in launched if not any(f in findings for findings in started.values()))
     figures = list(bandwidth.judge(case, facts, runs, default, failed))
     yield from (f for f in figures if isinstance(f, Evidence))
     yield from over_runs(CHECK, said)
     if default is not None:
-        yield from (_told(f) for f in (*default.findings, *ranks.judge(made, facts, default.name, f"{CHECK}.{default.name}")))
+        ended = ranks.judge(made, facts, default.name, f"{CHECK}.{default.name}")
+        yield from (_told(f) for f in (*started[default.name], *default.findings, *ended))
     yield from _left(made, facts)
     yield from _counters(case, facts, failed & {r.name for r in runs if not r.ended})
     yield from (f for f in figures if not isinstance(f, Evidence))
@@ -51,20 +57,24 @@ def judge(case: Case) -> Iterator[Said]:
 
 
 def _run(case: Case, made: Recording, facts: AllReduce, run: RunResult) -> Iterator[Finding]:
-    """Everything about one gated run, paths CHECK.RUN.what: wrong numbers first, then who died and of what, then the rest. Of a run that
-    came to no result only what stands against it is told."""
+    """Everything about one gated run, paths CHECK.RUN.what: wrong numbers first, then who was killed, then what the logs call the cause,
+    then the rest. Of a run that came to no result only what stands against it is told."""
     path = f"{CHECK}.{run.name}"
-    dead = list(ranks.judge(made, facts, run.name, path))
-    explained = any(f.status is Status.FAIL for f in dead)
+    ended = list(ranks.judge(made, facts, run.name, path))
+    symptoms = list(transports.symptoms(made, facts, run.name, path, good=run.good))
+    killed = [f for f in ended if f.path.endswith(".ranks_killed")]
+    causes = [f for f in symptoms if f.path.endswith(".cause")]
+    explained = any(f.status is Status.FAIL for f in (*ended, *causes))
     wrong = [f for f in run.findings if f.path == f"{path}.result"]
     if run.ended or any(f.status is Status.FAIL for f in wrong):
         yield from wrong
-    yield from dead
-    told = [f for f in transports.symptoms(made, facts, run.name, path, good=run.good)
-            if not (explained and f.status is Status.UNKNOWN)]  # others show only that somebody died
-    yield from (f for f in told if f.path.endswith(".cause"))
-    yield from (f for f in run.findings if f not in wrong and not (explained and f.code is Code.NO_RESULT and f.bad))
-    yield from (f for f in told if not f.path.endswith(".cause"))
+    yield from killed
+    yield from causes
+    yield from (f for f in run.findings if f not in wrong and not (explained and f.bad and f.code in (Code.NO_RESULT, Code.RANK_DIED)))
+    yield from (f for f in ended if f not in killed)
+    for f in symptoms:
+        if f not in causes and not (explained and f.status is Status.UNKNOWN):  # others show only that somebody died
+            yield f
     carried = [f for f in transports.every_pair(transports.judge(case, made, facts, run.name, path), facts)
                if run.ended or f.status is Status.FAIL]
     sockets = any(f.code is Code.TCP_FALLBACK and f.status is Status.FAIL for f in carried)

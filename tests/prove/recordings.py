@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 
-from fabrictool.prove import Case
-from fabrictool.prove.facts import AllReduce
+from fabrictool.prove import Case, look
+from fabrictool.prove.facts import END, AllReduce
 from fabrictool.snapshot import Captured, Recording, Snapshot
 from fabrictool.spec import NodeSpec
 from tests.prove import texts
@@ -109,6 +109,8 @@ class Fleet:
 
         for node, start in self.counts.items():
             now = deepcopy(start)
+            take("look", node, {"run.apps": Captured(0, "end\n")})
+            take(look.MOMENT, node, {look.APPS: Captured(0, "end\n")})
             for phase in ("idle", *self.phases):
                 take(f"{phase}.before", node, now.sections())
                 begun = now.epoch_s + 0.6
@@ -117,6 +119,8 @@ class Fleet:
                     take(phase, node, self._run(phase, node, begun, now.epoch_s - 0.8))
                 take(f"{phase}.after", node, now.sections())
                 now.wait(1.0)
+            take("end", node, {"left": Captured(0, "")})
+            take(END, node, {"left": Captured(0, "")})
         return Recording(self.probe, "20260101T100000Z-0000beef", "2026-01-01T10:00:00+00:00", "2026-01-01T10:01:10+00:00",
                          self.facts.to_facts(), takes)
 

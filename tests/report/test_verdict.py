@@ -72,7 +72,7 @@ def test_sections_that_nothing_acts_on_are_named() -> None:
         "sglang": {"container": "sglang-*", "kinds": ["triton"], "host_path": "/nvme", "mounted_at": "/root/.cache"}})
     (note,) = not_acted_on([node_spec(), with_them])
     assert "SPEC_NOT_ACTED_ON" in note
-    assert "collective, kernel_caches" in note
+    assert "NOT_ACTED_ON: kernel_caches: " in note
     assert "checkpoints" not in note
     assert not_acted_on([node_spec()]) == ()
 
