@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from fabrictool.lab import filters
 from fabrictool.lab.fabric import restore_switch
 from fabrictool.lab.faults import inject
 from fabrictool.lab.handle import Lab
@@ -134,5 +135,7 @@ def short(ended: Ended) -> str:
 
 
 def fabric_right(lab: Lab) -> None:
-    """Every port of the switch passes jumbo frames again; nodes stay as they are."""
+    """Every port of the switch passes jumbo frames again, between all nodes, and TCP; nodes stay as they are."""
     restore_switch(lab.layout, lab.plan)
+    for one in lab.plan.nodes:
+        filters.clear(lab.layout, lab.plan, one)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,19 @@ def test_healthy_paths_pass_and_a_bundle_says_the_same(ready: Lab, tmp_path: Pat
         assert fleet.report(live)["run_id"] not in seen
 
 
-def test_a_hole_names_the_node_or_the_pair_and_others_are_not_touched(ready: Lab) -> None:
-    assert fleet.tool("lab", "fault", "spark02", "mtu-hole", "--name", ready.layout.name).rc == 0
+@contextmanager
+def fault(lab: Lab, node: str, name: str) -> Iterator[None]:
+    """A fault of the switch alone: nodes stay as they are."""
+    done = fleet.tool("lab", "fault", node, name, "--name", lab.layout.name)
+    assert done.rc == 0, done.all
     try:
+        yield
+    finally:
+        outside.fabric_right(lab)
+
+
+def test_a_hole_names_the_node_or_the_pair_and_others_are_not_touched(ready: Lab) -> None:
+    with fault(ready, "spark02", "mtu-hole"):
         done = check(ready, "path_mtu")
         assert done.rc == 1, done.all
         ((code, status, subject),) = worse(done)
@@ -68,8 +79,19 @@ def test_a_hole_names_the_node_or_the_pair_and_others_are_not_touched(ready: Lab
         assert (subject["kind"], subject["nodes"], subject["peer"], subject["rail"]) == ("pair", ["spark01"], "spark02", "a")
         done = check(ready, "path_mtu", "-l", "spark01,spark03")
         assert done.rc == 0, done.all
-    finally:
-        outside.fabric_right(ready)
+    with fault(ready, "spark02", "mtu-hole-pair"):
+        ((code, status, subject),) = worse(check(ready, "path_mtu"))
+        assert (code, status, subject["kind"], subject["nodes"], subject["peer"], subject["rail"]) == (
+            "PATH_MTU_HOLE", "fail", "pair", ["spark02"], "spark03", "a")
+
+
+def test_a_firewall_on_ephemeral_ports_names_the_node_and_the_direction(ready: Lab) -> None:
+    with fault(ready, "spark03", "firewall"):
+        done = check(ready, "bootstrap_tcp")
+        assert done.rc == 1, done.all
+        ((code, status, subject),) = worse(done)
+        assert (code, status, subject["kind"], subject["nodes"]) == ("BOOTSTRAP_BLOCKED", "fail", "node", ["spark03"])
+        assert "to spark03 from spark01, spark02" in done.out
 
 
 def test_a_blocked_direction_is_named(ready: Lab) -> None:
