@@ -11,8 +11,8 @@ from fabrictool.prove.results import ranks
 from fabrictool.room import About
 from fabrictool.snapshot import Captured, Recording
 
-LIMIT = (124,)  # timeout(1): the rank was still there when its time was over
-SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE", 15: "SIGTERM"}
+ENDED = (124, 143)  # timeout(1), and 128 + SIGTERM: the rank was still there when its time was over, or when another had broken
+SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE"}
 KILLED = 137  # 128 + SIGKILL: the OOM killer's, and also of `timeout -k` when TERM did not do
 
 
@@ -32,8 +32,8 @@ class Ended:
 
 
 def judge(recording: Recording, facts: AllReduce, name: str, path: str) -> Iterator[Finding]:
-    """One finding for each node whose ranks did not end well by themselves; none for those that only waited for them, were ended with
-    them, or had their time run out."""
+    """One finding for each node whose ranks did not end well by themselves, with the path `ranks_killed` where a signal did it; none for
+    those that only waited, were ended by us, or had their time run out."""
     ended, lost = [], []
     for rank, node, got in ranks(recording, facts, name):
         if isinstance(got, Captured):
@@ -41,12 +41,13 @@ def judge(recording: Recording, facts: AllReduce, name: str, path: str) -> Itera
         else:
             lost.append((node, got))
     yield from _lost(lost, path)
-    late = [e for e in ended if e.rc in LIMIT] or (list(ended) if all(e.rc == KILLED for e in ended) else [])
-    bad = [e for e in ended if e.rc not in (0, *LIMIT)]
-    first = _first(bad, bool(late))
+    late = [e for e in ended if e.rc in ENDED] or (list(ended) if all(e.rc == KILLED for e in ended) else [])
+    bad = [e for e in ended if e.rc not in (0, *ENDED)]
+    first = _first(bad, any(e.rc != 143 for e in late))
     for node in dict.fromkeys(e.node for e in ended):
-        about = About(Code.RANK_DIED, Subject(SubjectKind.NODE, (node,)), f"{path}.ranks_ended", "")
         mine = [e for e in first if e.node == node]
+        how = "ranks_killed" if mine and mine[0].rc > 128 else "ranks_ended"
+        about = About(Code.RANK_DIED, Subject(SubjectKind.NODE, (node,)), f"{path}.{how}", "")
         if mine:
             yield about.fail(mine[0].how, "every rank ends with 0", _why(mine[0]),
                              remedy="look at that node: dmesg for OOM, Xid and segfaults, then the last lines of that rank's log")
@@ -54,10 +55,10 @@ def judge(recording: Recording, facts: AllReduce, name: str, path: str) -> Itera
             yield about.ok("every rank ended with 0")
 
 
-def _first(bad: Sequence[Ended], late: bool) -> list[Ended]:
+def _first(bad: Sequence[Ended], timed_out: bool) -> list[Ended]:
     """Those that broke first, as far as statuses tell: a signal comes before a mere error, and what had to be killed beside others that
     ran out of time was late as well."""
-    signalled = [e for e in bad if e.rc > 128 and not (e.rc == KILLED and late)]
+    signalled = [e for e in bad if e.rc > 128 and not (e.rc == KILLED and timed_out)]
     return signalled or [e for e in bad if e.rc < 128]
 
 

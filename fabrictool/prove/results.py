@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fabrictool.collective import result, tests_json, tests_own, tests_text
 from fabrictool.collective.fresh import fresh
@@ -47,7 +47,9 @@ def read(recording: Recording, facts: AllReduce, name: str, check: str) -> RunRe
     first = recording.at(name, facts.rank_nodes[0])
     text, written = _parsed(recording, facts, name, printed), _json(first)
     asked = Asked(facts.size_bytes, facts.ranks, len(facts.nodes), clock(first, "clock.start"), clock(first, "clock.end"))
-    stale = list(fresh(written, asked, About(Code.RESULT_STALE, everyone, f"{path}.json", ""))) if written else []
+    # What was printed is of this run; a file that is not leaves the two without a verdict.
+    stale = [replace(f, status=Status.UNKNOWN) if f.bad else f
+             for f in (fresh(written, asked, About(Code.RESULT_STALE, everyone, f"{path}.json", "")) if written else ())]
     whole = written if written and not any(f.bad for f in stale) and written.concluded else None
     run = whole if whole and text.concluded and _broken(text) and not _broken(whole) else text
     findings = [*result.judge(run, asked, _ending(printed, facts, asked), everyone, path, hosts(facts, run)), *stale]

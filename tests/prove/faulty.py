@@ -90,6 +90,20 @@ def died(fleet: Fleet, rank: int, rc: int = 137) -> Fleet:
     return fleet
 
 
+def gave_up(fleet: Fleet, rank: int) -> Fleet:
+    """A queue pair's retries ran out on one rank, which ends with an error; the others are then ended by us."""
+    died(fleet, rank, rc=3)
+    node = fleet.facts.rank_nodes[rank]
+    for run in RUNS:
+        for other, at in enumerate(fleet.facts.rank_nodes):
+            if other != rank:
+                fleet.put(run, at, f"rank[{other}]", Captured(143, fleet.recording().at(run, at).sections[f"rank[{other}]"].out, ""))
+    said = (f"\n[2026-01-01 10:00:09] {node}:{texts.pid(rank)}:9999 [0] misc/ibvwrap.cc:1 NCCL WARN NET/IB : Got completion from peer "
+            "10.10.1.11<42001> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_RDMA_WRITE(0) vendor_err=129 (Send) "
+            "localGid ::ffff:10.10.1.12 remoteGids ::ffff:10.10.1.11 hca rocep1s0f0\n")
+    return logged(fleet, lambda text: text[:text.index("Connected all rings")].rpartition("\n")[0] + "\n" + said, (node,))
+
+
 def hangs_in_init(fleet: Fleet) -> Fleet:
     """All wait for each other until their time is over: no table, logs that end at Init START."""
     printed(fleet, before("#                                                              out-of-place"), rc=124)

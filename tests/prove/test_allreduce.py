@@ -71,7 +71,8 @@ FAULTS: list[tuple[str, Fault, Code, SubjectKind, tuple[str, ...]]] = [
     ("no start", lambda: faulty.hangs_in_init(sparks(4)), Code.INIT_HANG, SubjectKind.FLEET, sparks(4).hosts),
     ("no closing line", lambda: faulty.printed(sparks(4), faulty.before("# Out of bounds")), Code.NO_RESULT, SubjectKind.FLEET,
      sparks(4).hosts),
-    ("an old result file", lambda: faulty.stale(sparks(4)), Code.RESULT_STALE, SubjectKind.FLEET, sparks(4).hosts),
+    ("a queue pair that gave up, before the ranks did", lambda: faulty.gave_up(sparks(4), 1), Code.RDMA_RETRY_EXCEEDED, SubjectKind.NODE,
+     (SECOND,)),
     ("a smaller size", lambda: faulty.reduced(sparks(4)), Code.SIZE_REDUCED, SubjectKind.FLEET, sparks(4).hosts),
     ("a variable that a node lacks", lambda: faulty.logged(sparks(4), faulty.lacks("NCCL_IB_TC"), (SECOND,)), Code.ENV_NOT_PROPAGATED,
      SubjectKind.NODE, (SECOND,)),
@@ -99,6 +100,7 @@ def test_each_fault_fails_with_its_code_and_names_what_it_is_about(
 
 
 UNKNOWN: list[tuple[str, Fault, Code]] = [
+    ("an old result file", lambda: faulty.stale(sparks(4)), Code.RESULT_STALE),
     ("a host's log is missing", lambda: faulty.unlogged(sparks(4), (SECOND,)), Code.LOG_MISSING),
     ("no log at all", lambda: faulty.unlogged(sparks(4), sparks(4).hosts), Code.LOG_MISSING),
     ("nothing of rank 0", lambda: faulty.without(sparks(4), FIRST, "rank[0]"), Code.UNREADABLE),
@@ -204,3 +206,41 @@ def test_the_slowest_process_is_told_where_times_per_process_are_there() -> None
     assert (got.evidence["slowest_process_host"], got.evidence["slowest_process_behind_share"]) == (THIRD, 0.2)
     assert got.status is Status.PASS
     assert "slowest_process_host" not in result(sparks(4).case()).evidence
+
+
+def test_what_kept_it_from_being_run_is_said_once_and_is_no_verdict() -> None:
+    case = sparks(2).case()
+    busy = Recording("allreduce", facts={"refused": json.dumps({"code": "GPU_BUSY", "nodes": [SECOND]})},
+                     error=Unreadable(Reason.BLOCKED, "GPUs are busy: spark02: python3 (4711)"))
+    got = result(replace(case, recordings={"allreduce": busy}))
+    assert (got.status, got.code) == (Status.UNKNOWN, Code.GPU_BUSY)
+    assert [f.subject.nodes for f in got.findings] == [(SECOND,)]
+
+
+def test_a_program_that_could_not_be_started_is_named_with_its_node() -> None:
+    fleet = sparks(3)
+    for run in fleet.facts.runs:
+        fleet.put(run, SECOND, "rank[1]", Captured(127, "", "sh: 1: /opt/venv/bin/python: not found"))
+        fleet.put(run, FIRST, "rank[0]", Captured(1, ""))
+        fleet.put(run, FIRST, "result.json", None)
+    got = result(fleet.case())
+    assert (got.status, got.code) == (Status.FAIL, Code.LAUNCH_FAILED)
+    first = next(f for f in got.findings if f.status is Status.FAIL)
+    assert first.subject.nodes == (SECOND,)
+    assert "not found" in first.got
+
+
+def test_a_forced_run_and_a_smaller_buffer_are_something_to_look_at() -> None:
+    fleet = sparks(2)
+    fleet.put("look", FIRST, "run.apps", Captured(0, "4711, /usr/bin/python3\nend\n"))
+    fleet.facts = replace(fleet.facts, asked_bytes=2**30, bound="spark01 has 3 GiB free")
+    got = result(fleet.case())
+    assert got.status is Status.WARN
+    assert [f.code for f in worse(got)] == [Code.GPU_BUSY, Code.SIZE_REDUCED]
+
+
+def test_what_is_left_at_the_very_end_fails() -> None:
+    fleet = sparks(2)
+    fleet.put("end", SECOND, "left", Captured(0, "process 4711 all_reduce_perf\n"))
+    got = result(fleet.case())
+    assert (got.status, got.code) == (Status.FAIL, Code.LEFT_BEHIND)

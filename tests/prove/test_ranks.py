@@ -34,6 +34,7 @@ def test_all_well() -> None:
 @pytest.mark.parametrize(("statuses", "blamed"), [
     ((3, 3, 137, 3), ["spark03"]), ((0, 139, 0, 0), ["spark02"]), ((1, 0, 0, 0), ["spark01"]), ((3, 134, 139, 3), ["spark02", "spark03"]),
     ((124, 1, 124, 124), ["spark02"]), ((124, 137, 124, 124), []), ((124, 124, 124, 124), []), ((137, 137, 137, 137), []),
+    ((143, 1, 143, 143), ["spark02"]), ((143, 137, 143, 143), ["spark02"]), ((143, 143, 124, 143), []), ((143, 143, 143, 143), []),
     ((1, 1, 124, 1), ["spark01", "spark02", "spark04"]), ((124, 139, 137, 124), ["spark02"])])
 def test_who_is_blamed(statuses: tuple[int, ...], blamed: list[str]) -> None:
     found = ended(*statuses)
