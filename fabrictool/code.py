@@ -143,7 +143,5 @@ class Code(StrEnum):
     BUG = "BUG"
 
 
-RESERVED = frozenset({
-    Code.RANK_HANGS,
-})
+RESERVED: frozenset[Code] = frozenset()
 """Codes whose meaning stands and that nothing raises yet."""

@@ -132,6 +132,7 @@ FROM_TEXT: dict[Code, str] = {
     Code.HUNG_TASK: "prove/test_kernel_log::test_one_trouble_is_one_code",
     Code.NIC_DEGRADED: "prove/test_rails::test_a_slow_nic_in_a_ring_slows_all_and_is_told_as_such",
     Code.PEER_MEMORY: "prove/test_rails::test_gpudirect_hindered",
+    Code.RANK_HANGS: "prove/test_hang::test_one_rank_stands_apart_and_the_others_wait_for_it",
     Code.TOOL_MISSING: "rdma/test_judge::test_a_missing_device_is_told_from_a_missing_tool_and_a_missing_stack",
     Code.TOOL_TIMEOUT: "ports/test_guard::test_no_rdma_device_means_nothing_in_use",
     Code.NEEDS_ROOT: "env/test_running::test_needs_root_is_unknown",
@@ -144,6 +145,7 @@ FROM_TEXT: dict[Code, str] = {
 HERE = frozenset({Code.BUG, Code.SPEC_NOT_ACTED_ON})
 # What a lab can have the cause of, and no single fault on a configured node shows.
 NO_FAULT = {
+    Code.RANK_HANGS: "the lab's consumers are no ranks of a job",
     Code.NIC_DEGRADED: "only a run over the slow NIC shows it, and the walk makes none",
     Code.PEER_MEMORY: "the lab's Sparks have one memory, which the NIC reaches without it",
     Code.VERSIONS_DIFFER: "the lab's nodes share one kernel and one set of programs",

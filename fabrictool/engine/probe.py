@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from fabrictool.engine import allreduce, bootstrap_tcp, path_mtu
+from fabrictool.engine import allreduce, bootstrap_tcp, hang, path_mtu
 from fabrictool.engine.task import Asked, Probe, Task
 from fabrictool.model import Reason, Unreadable
 from fabrictool.snapshot import Recording
@@ -12,6 +12,7 @@ from fabrictool.snapshot import Recording
 __all__ = ["PROBES", "Asked", "Probe", "Task", "record"]
 
 PROBES: Mapping[str, Probe] = {
+    "hang": hang.probe,
     "bootstrap_tcp": bootstrap_tcp.probe,
     "path_mtu": path_mtu.probe,
     "allreduce": allreduce.probe,
