@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import resource
+from pathlib import Path
+
 from fabrictool.lab import keys
 from fabrictool.lab.factory import USER, VENV
 from fabrictool.lab.paths import Layout
@@ -31,6 +34,20 @@ def _env(plan: LabPlan) -> str:
     return ('    env:\n      write: [nccl_conf, docker_env]\n      hca_match: plain\n'
             '      set: {NCCL_IB_QPS_PER_CONNECTION: 4, NCCL_IB_SPLIT_DATA_ON_QPS: 1, VLLM_HOST_IP: "{bootstrap.address}"}\n'
             '      consumers: ["docker:vllm-*"]')
+
+
+CAP_SYS_RESOURCE = 24
+WANTED_LOCKED = 16 << 30  # bytes: what the check `memlock` wants where a spec says nothing
+
+
+def _memlock() -> str:
+    """Nodes cannot lock more than this machine's root may allow them; where that is little, the spec has to ask for no more."""
+    hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
+    status = Path("/proc/self/status").read_text()
+    capable = int(status.partition("CapEff:")[2].split()[0], 16) >> CAP_SYS_RESOURCE & 1
+    if capable or hard == resource.RLIM_INFINITY or hard >= WANTED_LOCKED:
+        return ""
+    return f"    memlock: {{at_least: {hard // 1024}KiB}}      # this machine allows no more\n"
 
 
 def _range(plan: LabPlan) -> str:
@@ -66,7 +83,7 @@ groups:
 {_ports(plan)}
 {extra}    bootstrap: {p.bootstrap}
     protected: [{', '.join(protected)}]
-{_env(plan)}
+{_memlock()}{_env(plan)}
 # Small: over sockets a lab really sends every byte.
 collective: {{launcher: direct, venv: {VENV}, size: 8MiB, runs: 3}}
 nodes:

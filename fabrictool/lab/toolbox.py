@@ -14,7 +14,7 @@ PLACES = {
     "nvidia-smi": "/usr/bin", "systemctl": "/usr/bin", "udevadm": "/usr/bin", "docker": "/usr/bin", "nmcli": "/usr/bin",
     "netplan": "/usr/sbin", "networkctl": "/usr/bin", "lldptool": "/usr/sbin", "show_gids": "/usr/sbin",
     "ibdev2netdev": "/usr/bin", "mlxconfig": "/usr/bin", "ibv_devices": "/usr/bin", "ibstat": "/usr/sbin",
-    "journalctl": "/usr/bin", "dmesg": "/usr/bin", "lspci": "/usr/bin",  # the real ones would tell of this machine
+    "journalctl": "/usr/bin", "dmesg": "/usr/bin", "lspci": "/usr/bin",  # real ones would tell of this machine
 }
 # Programs that run for themselves, as the user that starts them: not answered by the node's tool server.
 PROGRAMS = {"all_reduce_perf": "/usr/local/bin", "all_reduce_perf_mpi": "/usr/local/bin"}

@@ -18,7 +18,8 @@ from pathlib import Path
 SHARED = Path("/opt/fabrictool-lab/node")
 sys.path.insert(0, "/opt/fabrictool-lab/lib")
 
-from fabrictool.lab.nodeside import hardware, live, netconf, server, services, sysfs, udev  # noqa: E402  the path has to be set first
+from fabrictool.lab.nodeside import hardware, journal, live, netconf, server, services, sysfs, udev  # noqa: E402  the path has to be set first
+from fabrictool.lab.nodeside.state import edit  # noqa: E402
 
 SSHD_WAIT_S = 20
 UNIT_WAIT_S = 60
@@ -54,6 +55,8 @@ def run(shared: Path, boots: int, boot_id: str) -> None:
     with contextlib.suppress(netconf.NetplanError):  # a node with a broken netplan file boots too, without what is in it
         netconf.generate()
     persistent_mtus()
+    with edit(shared / "state.json") as node:
+        node.kernel_log = journal.boot(node, time.time())
     sysfs.refresh(shared, live.read)
     os.makedirs("/run/lock", mode=0o1777, exist_ok=True)
     server.start(shared)

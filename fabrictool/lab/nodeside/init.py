@@ -6,8 +6,10 @@ the node's PID 1 and ends; that process goes on here. All mounts below are in th
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import resource
 import socket
 import stat
 import sys
@@ -126,6 +128,8 @@ def pid_one(plan: InitPlan) -> None:
     """The node's first process. Goes on as boot.py: nothing of this machine's paths is left in it. Raises OSError."""
     build_root(plan)
     socket.sethostname(plan.name)
+    with contextlib.suppress(ValueError, OSError):  # as RDMA nodes are delivered; not where this machine's root may not raise it
+        resource.setrlimit(resource.RLIMIT_MEMLOCK, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     sc.drop_machine_capabilities()
     env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8",
            "LD_LIBRARY_PATH": f"/{INSIDE}/python/lib"}

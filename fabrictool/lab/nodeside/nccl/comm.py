@@ -17,7 +17,7 @@ from fabrictool.lab.nodeside.nccl.errors import INVALID_USAGE, NcclError
 from fabrictool.lab.nodeside.nccl.group import Group
 from fabrictool.lab.nodeside.nccl.log import Log
 from fabrictool.lab.nodeside.nccl.nets import Layout, Net, Place
-from fabrictool.lab.nodeside.nccl.params import Params
+from fabrictool.lab.nodeside.nccl.params import AT_START, Params
 from fabrictool.lab.nodeside.nccl.ring import Edge
 from fabrictool.lab.nodeside.nccl.words import Words
 
@@ -67,6 +67,7 @@ class Comm:
                 for i, g in enumerate(self._gpus)]
         places = [Place(**p) for said in self.ring.gather(mine) for p in said]
         channels = IB_CHANNELS if self.net.name == "IB" else SOCKET_CHANNELS
+        self.params.look_at(AT_START)
         self._rings(places, channels)
         self._algorithm()
         self.words.complete(self.layout, channels, self._gpus, self.first)

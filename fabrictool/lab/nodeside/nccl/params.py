@@ -7,6 +7,13 @@ import pwd
 from collections.abc import Callable, Iterable, Mapping
 
 SYSTEM_FILE = "/etc/nccl.conf"
+# Numbers that the library asks for when a communicator starts, and when queue pairs are made; each is told when it is set.
+AT_START = ("CROSS_NIC", "NVLS_ENABLE", "CUMEM_ENABLE", "MNNVL_ENABLE", "NTHREADS", "BUFFSIZE", "MIN_NCHANNELS", "MAX_NCHANNELS",
+            "MIN_CTAS", "MAX_CTAS", "P2P_NET_CHUNKSIZE", "IGNORE_CPU_AFFINITY", "RUNTIME_CONNECT", "DMABUF_ENABLE", "NET_GDR_READ",
+            "RAS_ENABLE", "LAUNCH_MODE")
+WITH_PAIRS = ("IB_MERGE_NICS", "IB_MERGE_VFS", "IB_ROCE_VERSION_NUM", "IB_TIMEOUT", "IB_RETRY_CNT", "IB_PKEY", "IB_USE_INLINE", "IB_SL",
+              "IB_AR_THRESHOLD", "IB_PCI_RELAXED_ORDERING", "IB_ADAPTIVE_ROUTING", "IB_FIFO_TC", "IB_RETURN_ASYNC_EVENTS",
+              "IB_ECE_ENABLE", "IB_DATA_DIRECT", "IB_SPLIT_DATA_ON_QPS")
 LONGEST = 1023  # characters of a value; the rest is cut off
 
 
@@ -68,6 +75,11 @@ class Params:
             return default
         self._once(name, f"NCCL_{name} set by environment to {value}.")
         return value
+
+    def look_at(self, names: Iterable[str]) -> None:
+        """Settings that change nothing here: asked for, and told."""
+        for name in names:
+            self.number(name, 0)
 
     def said(self, name: str, text: str, subsystem: str = "ENV") -> None:
         """Tell once, in these words."""

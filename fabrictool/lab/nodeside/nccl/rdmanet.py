@@ -18,7 +18,7 @@ from fabrictool.lab.nodeside.nccl.device import Hardware
 from fabrictool.lab.nodeside.nccl.errors import REMOTE, SYSTEM, NcclError
 from fabrictool.lab.nodeside.nccl.log import Log
 from fabrictool.lab.nodeside.nccl.nets import Layout
-from fabrictool.lab.nodeside.nccl.params import Params
+from fabrictool.lab.nodeside.nccl.params import WITH_PAIRS, Params
 from fabrictool.lab.nodeside.nccl.rdmapath import SMALL, Door
 from fabrictool.lab.nodeside.nccl.ring import Edge
 from fabrictool.lab.nodeside.wire import MTUS, active_mtu
@@ -70,6 +70,7 @@ class RdmaNet:
 
     def offer(self) -> Any:
         """Of every adapter: GID, address and port of its door, MTU, and the class that its packets carry."""
+        self.params.look_at(WITH_PAIRS)
         said = []
         for i, adapter in enumerate(self.found):
             _, gid = self.gid(adapter)
