@@ -131,7 +131,7 @@ FROM_TEXT: dict[Code, str] = {
     Code.STORAGE_TIMEOUT: "prove/test_kernel_log::test_one_trouble_is_one_code",
     Code.HUNG_TASK: "prove/test_kernel_log::test_one_trouble_is_one_code",
     Code.NIC_DEGRADED: "prove/test_rails::test_a_slow_nic_in_a_ring_slows_all_and_is_told_as_such",
-    Code.PEER_MEMORY: "prove/test_rails::test_gpudirect_hindered",
+    Code.PEER_MEMORY: "prove/test_peermem::test_gpudirect_hindered",
     Code.RANK_HANGS: "prove/test_hang::test_one_rank_stands_apart_and_the_others_wait_for_it",
     Code.TOOL_MISSING: "rdma/test_judge::test_a_missing_device_is_told_from_a_missing_tool_and_a_missing_stack",
     Code.TOOL_TIMEOUT: "ports/test_guard::test_no_rdma_device_means_nothing_in_use",

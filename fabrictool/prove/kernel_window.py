@@ -44,7 +44,7 @@ class Window:
     def told(self, events: Sequence[Event]) -> str:
         """`3 times, the last 12 min ago: LINE`."""
         last = events[-1].line
-        times = "once" if len(events) == 1 else f"{len(events)} times, the last"
+        times = "once," if len(events) == 1 else f"{len(events)} times, the last"
         return f"{times} {ago(self.log.age_s(last))}: {last.text.strip()[:SHOWN]}"
 
     def quiet(self, about: About, what: str, older: Sequence[Event], others: Sequence[str] = ()) -> Finding:

@@ -1,22 +1,17 @@
-"""`rails` and `gids`: rooms' findings told once, PCIe speed, GPUDirect, and a NIC that is slow for no visible reason."""
+"""`rails`: rooms' findings told once, PCIe speed, and a NIC that is slow for no visible reason."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from fabrictool.model import Code, Evidence, Finding, Reason, Status, SubjectKind, Unproven, Unreadable
-from fabrictool.prove import Case, gids, rails
+from fabrictool.prove import Case, rails
 from fabrictool.snapshot import Captured, Snapshot
-from fabrictool.system import sections
-from tests.env.sample import Spark
-from tests.prove.fleets import h20s, sparks
+from tests.prove.fleets import sparks
 from tests.prove.recordings import Fleet
-from tests.system.nodes import END_FILE, host
-from tests.system.texts import ACS_OFF, ACS_ON, DRIVER_H20, LINKS_GPU, LINKS_NIC, PEERMEM, TOPO_H20
+from tests.prove.snaps import edited
 
 ROW = "   268435456      67108864     float     sum      -1  {t:.1f}  {a:.2f}  {b:.2f}       0  {t:.1f}  {a:.2f}  {b:.2f}       0"
 
@@ -36,18 +31,6 @@ def judged(case: Case) -> list[Finding]:
 
 def bad(case: Case) -> list[tuple[str, Code, Status]]:
     return [(f.path, f.code, f.status) for f in judged(case) if f.bad]
-
-
-def changed(case: Case, node: str, texts: Mapping[str, Captured | None]) -> Case:
-    mine = {**case.snaps[node].sections, **texts}
-    kept = {k: v for k, v in mine.items() if v is not None}
-    return replace(case, snaps={**case.snaps, node: replace(case.snaps[node], sections=kept)})
-
-
-def edited(case: Case, node: str, section: str, old: str, new: str) -> Case:
-    got = case.snaps[node].sections[section]
-    assert old in got.out
-    return changed(case, node, {section: replace(got, out=got.out.replace(old, new))})
 
 
 def test_a_healthy_fleet_passes() -> None:
@@ -149,129 +132,3 @@ def test_an_unreachable_node_is_unknown() -> None:
     case = sparks(2).case()
     lost = replace(case, snaps={**case.snaps, "spark02": Snapshot("spark02", error=Unreadable(Reason.UNREACHABLE, "no route"))})
     assert {s for p, _, s in bad(lost)} == {Status.UNKNOWN}
-
-
-# GPUDirect
-
-def h20(texts: Mapping[str, Captured | None] | None = None, **gpu: Any) -> Case:
-    """Two H20 nodes whose system sections are healthy but for `texts` on gpu01."""
-    case = h20s().case()
-    wants = {n: replace(w, gpu=replace(w.gpu, **gpu)) if w.gpu else w for n, w in case.wants.items()}
-    healthy: dict[str, Captured | None] = {
-        sections.HOST_FACTS.name: host(), sections.DRIVER.name: Captured(0, DRIVER_H20 + END_FILE),
-        sections.MODULES.name: Captured(0, PEERMEM + END_FILE), sections.TOPOLOGY.name: Captured(0, TOPO_H20),
-        sections.BRIDGES.name: Captured(0, ACS_OFF), sections.PCI_PATHS.name: Captured(0, LINKS_GPU), "ports.links": Captured(0, LINKS_NIC)}
-    for node in case.wants:
-        mine = {**healthy, **(texts or {})} if node == "gpu01" else healthy
-        links = case.snaps[node].sections["ports.links"].out
-        kept = "".join(f"{ln}\n" for ln in links.splitlines() if "/infiniband/" not in ln and "/exe" not in ln)
-        mine = {**mine, "ports.links": Captured(0, kept + LINKS_NIC)}
-        case = changed(case, node, mine)
-    return replace(case, wants=wants)
-
-
-def test_gpudirect_where_all_is_well() -> None:
-    found = judged(h20())
-    assert not [f for f in found if f.bad]
-    assert next(f.got for f in found if f.path == "rails.gpudirect") == "nvidia_peermem"
-    near = [f for f in found if f.path == "rails.affinity"]
-    assert len(near) == 16
-    assert {f.got for f in near if f.subject.function == "ens0np0"} == {"GPU0 is near (PIX)"}
-    assert {f.got for f in found if f.path == "rails.acs"} == {"none on 1 ways to GPUs"}
-
-
-NO_MODULE = {sections.MODULES.name: Captured(0, END_FILE)}
-CLOSED = {sections.DRIVER.name: Captured(0, DRIVER_H20.replace("Open Kernel Module for x86_64", "x86_64 Kernel Module") + END_FILE)}
-
-
-@pytest.mark.parametrize(("texts", "path", "status", "required"), [
-    ({**NO_MODULE, **CLOSED}, "rails.gpudirect", Status.FAIL, "required"),
-    ({**NO_MODULE, **CLOSED}, "rails.gpudirect", Status.WARN, "preferred"),
-    ({sections.MODULES.name: Captured(0, PEERMEM.replace("live", "coming") + END_FILE), **CLOSED}, "rails.gpudirect", Status.FAIL,
-     "required"),
-    ({**NO_MODULE, sections.HOST_FACTS.name: host("5.4.0-150-generic")}, "rails.gpudirect", Status.FAIL, "required"),
-    ({sections.TOPOLOGY.name: Captured(0, TOPO_H20.replace("NIC0\tPIX", "NIC0\tSYS"))}, "rails.affinity", Status.FAIL, "required"),
-    ({sections.TOPOLOGY.name: Captured(0, TOPO_H20.replace("NIC0\tPIX", "NIC0\tPHB"))}, "rails.affinity", Status.WARN, "required"),
-    ({sections.BRIDGES.name: Captured(0, ACS_ON)}, "rails.acs", Status.FAIL, "required"),
-    ({sections.BRIDGES.name: Captured(0, ACS_ON)}, "rails.acs", Status.WARN, "preferred"),
-])
-def test_gpudirect_hindered(texts: Mapping[str, Captured | None], path: str, status: Status, required: str) -> None:
-    found = bad(h20(texts, gpudirect=required))
-    assert set(found) == {(path, Code.PEER_MEMORY, status)}
-    assert not bad(h20(texts, gpudirect="none"))
-
-
-def test_dmabuf_is_enough() -> None:
-    found = judged(h20(NO_MODULE))
-    assert not [f for f in found if f.bad]
-    assert any("dma-buf: open kernel modules" in f.got for f in found)
-
-
-@pytest.mark.parametrize(("texts", "path", "code"), [
-    ({sections.TOPOLOGY.name: Captured(127, "", "not found")}, "rails.affinity", Code.TOOL_MISSING),
-    ({sections.TOPOLOGY.name: Captured(0, "nothing\n")}, "rails.affinity", Code.UNREADABLE),
-    ({sections.TOPOLOGY.name: Captured(0, TOPO_H20.replace("NIC0\tPIX", "NIC0\tP?X"))}, "rails.affinity", Code.UNREADABLE),
-    ({sections.BRIDGES.name: Captured(127, "", "lspci: not found")}, "rails.acs", Code.TOOL_MISSING),
-    ({sections.BRIDGES.name: Captured(0, ACS_OFF.replace("[220 v1] Access Control Services", "<access denied>"))}, "rails.acs",
-     Code.NEEDS_ROOT),
-    ({sections.PCI_PATHS.name: Captured(0, LINKS_GPU.replace("/proc/self/exe", "/x"))}, "rails.acs", Code.UNREADABLE),
-    ({sections.MODULES.name: Captured(0, "")}, "rails.gpudirect", Code.UNREADABLE),
-    ({sections.MODULES.name: None}, "rails.gpudirect", Code.UNREADABLE),
-])
-def test_gpudirect_unread(texts: Mapping[str, Captured | None], path: str, code: Code) -> None:
-    closed = {**texts, **CLOSED} if path == "rails.gpudirect" and sections.MODULES.name in texts else texts
-    found = bad(h20(closed))
-    assert (path, code, Status.UNKNOWN) in found
-    assert {s for _, _, s in found} == {Status.UNKNOWN}
-
-
-def test_a_machine_without_bridges_has_no_acs() -> None:
-    bare = {sections.BRIDGES.name: Captured(0, "")}
-    assert not bad(h20(bare))
-
-
-def test_gpudirect_is_not_asked_of_unified_memory() -> None:
-    skipped = [f for f in judged(sparks(2).case()) if f.path == "rails.gpudirect"]
-    assert {f.status for f in skipped} == {Status.SKIP}
-
-
-# gids
-
-def gids_bad(case: Case) -> list[tuple[str, Code, Status]]:
-    return [(f.path, f.code, f.status) for f in gids.judge(case) if f.bad]
-
-
-def test_gids_pass_where_the_automatic_choice_finds_them() -> None:
-    case = gid_case(Spark())
-    found = list(gids.judge(case))
-    assert not [f for f in found if f.bad]
-    assert {f.path for f in found if f.status is Status.PASS} >= {"gids.rdma.gid", "gids.rdma.device", "gids.pinned"}
-
-
-def gid_case(spark: Spark) -> Case:
-    case = sparks(2).case()
-    for node, mine in (("spark01", spark), ("spark02", Spark())):
-        case = changed(case, node, {k: v for k, v in mine.snapshot().sections.items() if k.startswith(("env.", "consumers"))})
-    return case
-
-
-def test_no_gid_and_a_pinned_gid() -> None:
-    case = gid_case(Spark())
-    gone = changed(case, "spark01", {"rdma.gids[rocep1s0f0]": Captured(0, "end of GIDs\n")})
-    assert gids_bad(gone) == [("gids.rdma.gid", Code.NO_ROCEV2_GID, Status.FAIL)]
-    pinned = gid_case(Spark(files={"/etc/nccl.conf": "NCCL_IB_GID_INDEX=3\n"}))
-    assert Code.GID_PINNED in {c for _, c, _ in gids_bad(pinned)}
-    assert "gids.pinned" not in {f.path for f in gids.judge(pinned) if "spark01" in f.subject.nodes}
-
-
-def test_other_findings_of_the_rooms_are_not_gids() -> None:
-    case = edited(gid_case(Spark()), "spark01", "rdma.port[rocep1s0f0]", "200 Gb/sec", "100 Gb/sec")
-    assert not gids_bad(case)
-    drift = gid_case(Spark(files={"/etc/nccl.conf": "NCCL_IB_TC=1\n"}))
-    assert not gids_bad(drift)
-
-
-def test_a_place_that_cannot_be_read_may_pin_one() -> None:
-    case = changed(gid_case(Spark()), "spark01", {"env.places": Captured(1, "", denied=True)})
-    assert gids_bad(case) == [("gids.env.lint.places", Code.NEEDS_ROOT, Status.UNKNOWN)]
-    assert "gids.pinned" not in {f.path for f in gids.judge(case) if "spark01" in f.subject.nodes}
