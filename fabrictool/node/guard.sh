@@ -1,9 +1,9 @@
-# Stands by a run on its node: sh -c THIS fabrictool-guard RUN FOLDER SSHD TICKS SWEEP-TEXT
+# Stands by a run on its node: sh FOLDER/guard.sh RUN FOLDER SSHD TICKS
 # When the workstation has gone, it ends everything of the run, removes the run's folder and frees the lock. Gone: the sshd of its
 # connection has ended (SSHD, started TICKS after boot; "" = not known), or the time in FOLDER/until (seconds since boot) is over.
 # It ends by itself when the folder is removed. No process is started while it waits but `sleep`.
 set -u
-run=$1 folder=$2 sshd=$3 ticks=$4 sweep=$5
+run=$1 folder=$2 sshd=$3 ticks=$4
 trap '' HUP
 until=0
 
@@ -21,7 +21,7 @@ over() {
 
 while [ -d "$folder" ]; do
   if over; then
-    sh -c "$sweep" fabrictool-sweep "$run" end
+    sh "$folder/sweep.sh" "$run" end
     rm -rf "$folder"
     rmdir /run/fabrictool 2>/dev/null
     [ "$(cat /run/fabrictool.lock/run 2>/dev/null)" != "$run" ] || rm -rf /run/fabrictool.lock

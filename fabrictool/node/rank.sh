@@ -28,9 +28,16 @@ export FABRICTOOL_RUN
 set -- env -i "PATH=$path" "HOME=${home:-/}" "USER=$user" "LOGNAME=$user" LANG=C.UTF-8 "FABRICTOOL_RUN=$run" "$@"
 if [ "$(id -u)" = 0 ] && [ -d /run/systemd/system ] && command -v systemd-run >/dev/null; then
   [ "$owner" = 0 ] || set -- setpriv --reuid="$owner" --regid="$group" --init-groups "$@"
-  systemd-run --quiet --collect --wait --unit="$unit" --property=KillMode=control-group --property=RuntimeMaxSec="$most" \
-    --property=TimeoutStopSec=5 --property=LimitMEMLOCK=infinity --setenv="FABRICTOOL_RUN=$run" -- "$@" </dev/null
+  # By way of a file: systemd would put its own variables in the place of every $ on the command line.
+  words="exec"
+  for word; do words="$words '$(printf '%s' "$word" | sed "s/'/'\\\\''/g")'"; done
+  printf '%s\n' "$words" >"$folder/$name.$number.sh" || exit 1
+  systemd-run --quiet --collect --unit="$unit" --description="fabrictool run $run" --property=KillMode=control-group \
+    --property=RuntimeMaxSec="$most" --property=TimeoutStopSec=5 --property=LimitMEMLOCK=infinity \
+    --setenv="FABRICTOOL_RUN=$run" -- sh "$folder/$name.$number.sh" </dev/null
   status=$?
+  # Not by --wait: that needs D-Bus, and a start does not.
+  while [ "$status" = 0 ] && systemctl is-active --quiet "$unit.service" </dev/null; do sleep 1; done
 else
   case $owner in '' | 0) ;; *) set -- setpriv --reuid="$owner" --regid="$group" --init-groups "$@" ;; esac
   setsid timeout -k 5 "$most" "$@" </dev/null &

@@ -56,9 +56,19 @@ unit_words() {
   }'
 }
 
-# A file as systemd reads it: comments with # or ;, a line that ends in \ goes on, one pair of quotes round the value is taken off.
+# A file as systemd reads it: comments with # or ;, a line that ends in \ goes on, one pair of quotes round the value is taken off, and
+# a backslash hides the next character (between double quotes only of a few).
 unit_file() {
   awk '
+    function plain(text, only,   i, c, out) {
+      out = ""
+      for (i = 1; i <= length(text); i++) {
+        c = substr(text, i, 1)
+        if (c == "\\" && i < length(text) && (only == "" || index(only, substr(text, i + 1, 1)))) c = substr(text, ++i, 1)
+        out = out c
+      }
+      return out
+    }
     function give(line,   at, name, value, q) {
       sub(/^[ \t]+/, "", line); sub(/[ \t\r]+$/, "", line)
       if (line == "" || line ~ /^[#;]/) return
@@ -66,7 +76,10 @@ unit_file() {
       name = substr(line, 1, at - 1); value = substr(line, at + 1)
       sub(/[ \t]+$/, "", name); sub(/^[ \t]+/, "", value)
       q = substr(value, 1, 1)
-      if ((q == "\"" || q == "\047") && length(value) > 1 && substr(value, length(value)) == q) value = substr(value, 2, length(value) - 2)
+      if ((q == "\"" || q == "\047") && length(value) > 1 && substr(value, length(value)) == q) {
+        value = substr(value, 2, length(value) - 2)
+        if (q == "\"") value = plain(value, "\"\\`$")
+      } else value = plain(value, "")
       print name "=" value
     }
     { line = held $0; held = ""; if (line ~ /\\$/ && line !~ /^[ \t]*[#;]/) { held = substr(line, 1, length(line) - 1); next } give(line) }

@@ -1,8 +1,7 @@
 # shellcheck shell=sh
-# Makes a run's folder on a node. Sent on the standard input of a shell, with the texts of guard.sh, sweep.sh and rankenv.sh before it in
-# $guard_text, $sweep_text and $rankenv_text, and calls of these functions after it. The folder belongs to whoever runs this (root); the
-# folders of its runs to the login user, as whom ranks run. Prints `folder PATH`, `uid N`, what rankenv.sh says, and at last `staged`.
-# shellcheck disable=SC2154 # the texts are set by the caller
+# Makes a run's folder on a node. Sent on the standard input of a shell, with calls of these functions after it. The folder belongs to
+# whoever runs this (root); the folders of its runs to the login user, as whom ranks run. Prints `folder PATH`, `uid N`, what rankenv.sh
+# says, and at last `staged`.
 
 begin() { # RUN SECONDS: from now on everything ends by itself after so many seconds
   run=$1
@@ -38,7 +37,7 @@ run_folder() { # NAME
 environment() { # NAMES CONSUMER...: values stay in a file that only the login user can read
   (umask 077 && : >"$folder/env" && : >"$folder/names") || return 1
   [ "$(id -u)" != 0 ] || chown "$owner" "$folder/env" "$folder/names" || return 1
-  sh -c "$rankenv_text" fabrictool-rankenv "$folder" "$@"
+  sh "$folder/rankenv.sh" "$folder" "$@"
 }
 
 connection() { # -> $sshd $ticks: the sshd that serves this connection, and when it started
@@ -57,10 +56,11 @@ connection() { # -> $sshd $ticks: the sshd that serves this connection, and when
 
 watch() {
   connection
-  set -- sh -c "$guard_text" fabrictool-guard "$run" "$folder" "$sshd" "$ticks" "$sweep_text"
+  set -- sh "$folder/guard.sh" "$run" "$folder" "$sshd" "$ticks"
   if [ "$(id -u)" = 0 ] && [ -d /run/systemd/system ] && command -v systemd-run >/dev/null; then
     # A unit: logind may end what a login session leaves behind.
-    systemd-run --quiet --collect --unit="ft-$run-guard" --setenv="FABRICTOOL_GUARD=$run" -- "$@" </dev/null
+    systemd-run --quiet --collect --unit="ft-$run-guard" --description="fabrictool: ends run $run when its workstation is gone" \
+      --setenv="FABRICTOOL_GUARD=$run" -- "$@" </dev/null
   else
     FABRICTOOL_GUARD=$run setsid "$@" </dev/null >/dev/null 2>&1 &
   fi

@@ -14,7 +14,7 @@ from fabrictool.snapshot.consumers import RANKS
 
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{7,63}")
 RUN_NAME = re.compile(r"[a-z][a-z0-9]{0,15}")
-COMMON = ("ranks.sh", "agent.sh", "allreduce.py")  # on every node, whichever launcher it is
+COMMON = ("ranks.sh", "agent.sh", "allreduce.py", "guard.sh", "sweep.sh", "rankenv.sh")  # on every node, whichever launcher it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,10 @@ def program(run_id: str, alive_s: int, files: Sequence[File], added: Mapping[str
     steps += [f"run_folder {name}" for name in added]
     steps += [f"environment {shlex.join((RANKS.pattern, *consumers))}", "watch", "echo staged"]
     return "\n".join([
-        *(f"{name}_text={shlex.quote(_without_comments(f'{name}.sh'))}" for name in ("guard", "sweep", "rankenv")),
-        _without_comments("stage.sh"),
+        "\n".join(line for line in resource("stage.sh").splitlines() if not line.lstrip().startswith("#")),
         # One list in braces: when the text arrives cut short, nothing runs.
         "{", " &&\n".join(steps), "}", "",
     ])
-
-
-def _without_comments(name: str) -> str:
-    return "\n".join(line for line in resource(name).splitlines() if not line.lstrip().startswith("#"))
 
 
 def read(out: str) -> Staged | str:

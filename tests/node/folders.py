@@ -27,8 +27,8 @@ def staged(shell: str, run: str, *, alive_s: int = 300, added: Mapping[str, str]
            files: Sequence[File] = (), path: str = PATH, **env: str) -> subprocess.CompletedProcess[str]:
     """Send the program as the engine does."""
     text = stage.program(run, alive_s, files, added or {"run1": ""}, consumers).replace("/run/systemd/system", NO_SYSTEMD)
-    return subprocess.run([*shell.split(), "-s"], input=text.replace(f"PATH={PATH}", f"PATH={path}"), capture_output=True, text=True,
-                          timeout=60, check=False, env={"PATH": path, "LC_ALL": "C", **env})
+    return subprocess.run([*shell.split(), "-s"], input=text, capture_output=True, text=True, timeout=60, check=False,
+                          env={"PATH": path, "LC_ALL": "C", **env})
 
 
 @contextmanager

@@ -129,14 +129,14 @@ exec "$@" """
 def test_with_systemd_it_is_a_unit_with_the_run_in_its_name(shell: str, tmp_path: Path) -> None:
     path = tools(tmp_path / "bin", systemd_run=SYSTEMD_RUN)
     with folder(shell) as made:
-        done = start(shell, made, *ranks(made, "echo inside"), path=path, systemd=str(tmp_path), seconds=30)
+        done = start(shell, made, *ranks(made, "echo \"it's $RANK\""), path=path, systemd=str(tmp_path), seconds=30)
         assert done.stdout.split()[:2] == ["0", "0"], done.stderr
         if Path("/proc/self").stat().st_uid == 0:
             words = (tmp_path / "bin" / "log").read_text().split()
-            assert words[:3] == ["--quiet", "--collect", "--wait"]
-            assert f"--unit=ft-{made.run}-0" in words
+            assert words[:3] == ["--quiet", "--collect", f"--unit=ft-{made.run}-0"]
+            assert words[-3:] == ["--", "sh", f"{made.path}/run1.0.sh"]  # systemd reads $ on a command line, so none is there
             assert {"--property=KillMode=control-group", "--property=RuntimeMaxSec=40", f"--setenv=FABRICTOOL_RUN={made.run}"} <= set(words)
-        assert (made.path / "run1" / "0.out").read_text() == "inside\n"
+        assert (made.path / "run1" / "0.out").read_text() == "it's 0\n"
 
 
 DOCKER = """case $1 in run) ;; *) echo "$@" >>"$LOG"; exit 0 ;; esac

@@ -75,12 +75,13 @@ def test_a_service_that_does_not_run_gives_what_its_unit_says(shell: str, tmp_pa
         f'NCCL_IB_TC=104 "NCCL_A=x y" \'NCCL_B=p q\' NCCL_C=back\\\\slash "NCCL_D=say \\"hi\\"" HF_TOKEN={SECRET} NCCL_E=\n')
     first, second = tmp_path / "one.env", tmp_path / "two.env"
     first.write_text(f"# a comment\n; another\n\nNCCL_IB_TC = 96\nNCCL_F=\"q q\"\nNCCL_G='s s'\nexport NCCL_X=1\nKEY={SECRET}\n")
-    second.write_text("NCCL_H=long\\\ner\r\n  NCCL_F=last")
+    second.write_text("NCCL_J=\"esc \\\" \\\\ \\$ \\x\"\nNCCL_K=a\\ b\\\"c\nNCCL_L='\\n'\nNCCL_H=long\\\ner\r\n  NCCL_F=last")
     (tmp_path / "bin" / "files").write_text(f"{first} (ignore_errors=no)\n{second} (ignore_errors=yes)\n/nonesuch (ignore_errors=yes)\n")
     out, got = taken(shell, tmp_path, "systemd:vllm", path=path)
     assert lines(out)[0] == "systemd:vllm.service"
     assert got == {"NCCL_IB_TC": "96", "NCCL_A": "x y", "NCCL_B": "p q", "NCCL_C": "back\\slash", "NCCL_D": 'say "hi"', "NCCL_E": "",
-                   "NCCL_F": "last", "NCCL_G": "s s", "NCCL_H": "longer"}
+                   "NCCL_F": "last", "NCCL_G": "s s", "NCCL_H": "longer", "NCCL_J": 'esc " \\ $ \\x', "NCCL_K": 'a b"c',
+                   "NCCL_L": "\\n"}
 
 
 @every_shell

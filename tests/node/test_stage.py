@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 import subprocess
 import sys
@@ -24,7 +23,8 @@ def mode(path: Path) -> str:
 def test_the_folder_holds_what_a_run_needs(shell: str) -> None:
     with folder(shell, added={"run1": "export A='it'\\''s'\n", "default": ""}, files=[File("hostfile", "a slots=1\n")]) as made:
         assert {p.name for p in made.path.iterdir()} == {
-            "ranks.sh", "agent.sh", "allreduce.py", "hostfile", "run1", "run1.added", "default", "default.added", "env", "names", "until"}
+            "ranks.sh", "agent.sh", "allreduce.py", "guard.sh", "sweep.sh", "rankenv.sh", "hostfile", "run1", "run1.added", "default",
+            "default.added", "env", "names", "until"}
         assert (made.path / "run1.added").read_text() == "export A='it'\\''s'\n"
         assert (made.path / "hostfile").read_text() == "a slots=1\n"
         assert (mode(made.path), mode(made.path / "run1"), mode(made.path / "env")) == ("711", "700", "600")
@@ -155,4 +155,3 @@ def test_an_answer_that_is_not_whole_is_none(out: str) -> None:
 
 def test_it_is_small_enough_for_any_shell() -> None:
     assert len(stage.program(new_run(), 60, (), {"run1": ""}, ())) < 100_000
-    assert os.linesep == "\n"
