@@ -13,16 +13,18 @@ from fabrictool.exits import Exit, Stop
 
 
 @click.command("snapshot")
-@options.common(options.inventory, options.limit, options.ask_sudo)
+@options.common(options.inventory, options.limit, options.ask_sudo, options.paths)
 @click.option("-o", "--output", "target", required=True, metavar="BUNDLE", type=click.Path(dir_okay=False, path_type=Path),
               help="The bundle to write, *.tar.gz.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
-def command(inventory: Path, limit: str, ask_sudo: bool, target: Path, force: bool) -> Exit:
+def command(inventory: Path, limit: str, ask_sudo: bool, paths: tuple[Path, ...], target: Path, force: bool) -> Exit:
     """Save what every node says, raw, in one file that plan, drift and check judge with --from.
 
-    Secrets are scrubbed; verdicts are not in it. Exit 3: at least one node could not be read (the others are in the bundle).
+    It holds what all read-only checks need, the kernel's log included; traffic is recorded by `check NAMES --save`. Secrets are
+    scrubbed; verdicts are not in it. Exit 3: at least one node could not be read (the others are in the bundle).
     """
     from fabrictool import __version__
+    from fabrictool.catalog import choose
     from fabrictool.cli.look import look
     from fabrictool.snapshot import bundle
 
@@ -33,7 +35,7 @@ def command(inventory: Path, limit: str, ask_sudo: bool, target: Path, force: bo
     if target.exists() and not force:
         raise Stop(Exit.USAGE, f"-o {target}: exists already; --force replaces it")
     with ExitStack() as stack:
-        got = look(stack, inventory, limit, None, ask_sudo)
+        got = look(stack, inventory, limit, None, ask_sudo, [c for c in choose((), paths) if not c.check.probes])
         try:
             bundle.write(target, got.snaps.values(), bundle.Meta(__version__, got.started, got.site.digest), force=force)
         except (OSError, bundle.BundleError) as error:

@@ -11,7 +11,7 @@ __all__ = ["Image", "ask_again", "contents", "facts", "images"]
 
 
 def ask_again(seen: Unreadable, check: str) -> str:
-    """The remedy for a section that a plain snapshot does not hold; "" = the usual one."""
+    """The remedy for a section that is collected only for some checks; "" = the usual one."""
     if seen.reason is not Reason.NOT_COLLECTED:
         return ""
-    return f"run `fabrictool check {check} --save BUNDLE` against the nodes: a plain snapshot does not hold this"
+    return f"run `fabrictool check {check}` against the nodes, or take a new `fabrictool snapshot`: this one was made without it"
