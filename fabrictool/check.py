@@ -20,8 +20,8 @@ class Check:
     `rooms`: every finding of these rooms counts for the check. `judge`: what it says over the fleet besides, from the snapshots and from
     what `probes` recorded; its findings' paths start with the check's name. Besides findings it may yield `Evidence` (a number for the
     result) and `Unproven` (what this run did not show). `sections`: what the judge reads of a node besides the rooms' own sections;
-    collected only when the check is chosen, and for `snapshot`; plan, drift and apply do not wait for it. A check with `probes` makes traffic or looks into running
-    processes, so it runs only when it is named. `unproven`: what a pass never shows.
+    collected only when the check is chosen, and for `snapshot`; plan, drift and apply do not wait for it. A check with `probes` makes
+    traffic or looks into running processes, so it runs only when it is named. `unproven`: what a pass never shows.
     """
 
     rooms: tuple[str, ...] = ()
