@@ -53,6 +53,8 @@ def _story(lab: Lab, spec: Path, seed: int, node: str, fault_name: str, fault_te
     _run(["apply", *spec_words, "-y", "--allow", "flap"], Exit.OK)
     _say("Is the fleet as the spec says?")
     _run(["drift", *spec_words], Exit.OK)
+    _say("Prove it: an AllReduce whose bytes must show in the RDMA counters, on the spec's priority, on both rails")
+    _run(["check", "allreduce", "rdma_counters", "lossless_priority", *spec_words], Exit.OK)
     _say(f"Something goes wrong on {node} (seed {seed}): {fault_text}")
     _run(["lab", "fault", node, fault_name, "--name", lab.plan.name], Exit.OK)
     _say("Caught?")
@@ -78,9 +80,9 @@ def choose(seed: int, nodes: Sequence[str]) -> tuple[Fault, str]:
 @click.option("--name", default="demo", show_default=True, metavar="NAME", help="The lab's name.")
 @click.option("--keep", is_flag=True, help="Leave the fleet up, to go on by hand.")
 def command(seed: int, nodes: int, name: str, keep: bool) -> Exit:
-    """Build a fleet of namespaces on this machine, configure it, break it, catch that, repair it.
+    """Build a fleet of namespaces on this machine, configure it, prove it, break it, catch that, repair it.
 
-    Needs Linux and root. SSH, links, MTU and files are real; RDMA, QoS registers and systemd are stand-ins. Exit 0: every step ended as
+    Needs Linux and root. SSH, links, MTU and files are real; RDMA, NCCL, QoS registers and systemd are stand-ins. Exit 0: every step ended as
     it has to.
     """
     from fabrictool.lab import down, up
@@ -90,7 +92,7 @@ def command(seed: int, nodes: int, name: str, keep: bool) -> Exit:
         lab = up.up(name, nodes, "spark", None, say=lambda text: click.echo(f"lab {name}: {text}", err=True))
     except LabError as error:
         raise Stop(Exit.FAILED, str(error)) from error
-    click.echo(f"A fleet of {nodes} nodes on this machine: real SSH and links; RDMA, QoS registers and systemd are stand-ins.")
+    click.echo(f"A fleet of {nodes} nodes on this machine: real SSH and links; RDMA, NCCL, QoS registers and systemd are stand-ins.")
     fault, node = choose(seed, lab.nodes)
     try:
         _story(lab, lab.layout.root / "lab.yaml", seed, node, fault.name, fault.summary)
@@ -99,5 +101,5 @@ def command(seed: int, nodes: int, name: str, keep: bool) -> Exit:
     finally:
         if not keep:
             down.clear(lab.layout)
-    click.echo(f"\nDone: configured, broken ({fault.name} on {node}), caught, repaired, proven again.")
+    click.echo(f"\nDone: configured, proven, broken ({fault.name} on {node}), caught, repaired.")
     return Exit.OK

@@ -32,7 +32,7 @@ def rows(report: Report) -> tuple[tuple[str, tuple[tuple[str, Status], ...]], ..
     by_node: dict[str, list[list[Finding]]] = {n: [[] for _ in report.results] for n in report.nodes}
     for at, result in enumerate(report.results):
         for f in result.findings:
-            for node in f.subject.nodes:
+            for node in dict.fromkeys((*f.subject.nodes, f.subject.peer)):  # a pair is about both its ends
                 if node in by_node:
                     by_node[node][at].append(f)
     folded: dict[tuple[tuple[str, Status], ...], list[str]] = {}

@@ -41,11 +41,11 @@ def same(text: str, name: str) -> str:
 
 
 def short(text: str) -> Iterator[str]:
-    """What the README shows: without the indented details, but for the caught fault, which is shown whole."""
+    """What the README shows: without the indented details, but for the proof and the caught fault, which are shown whole."""
     whole, last = False, ""
     for line in text.splitlines():
         if line.startswith("# "):
-            whole = line.startswith("# Caught")
+            whole = line.startswith(("# Caught", "# Prove it"))
         if (whole or not line.startswith(" ")) and not line.startswith("lab demo:") and (line or last):
             yield line
             last = line
@@ -63,8 +63,11 @@ def output() -> str:
 
 def test_it_tells_the_whole_story(output: str) -> None:
     exits = [int(n) for n in re.findall(r"^\(exit (\d+)\)$", output, re.MULTILINE)]
-    assert exits == [2, 0, 0, 0, 2, 0, 0]
+    assert exits == [2, 0, 0, 0, 0, 2, 0, 0]
     assert "simulated" in output
+    proof = output.partition("# Prove it")[2].partition("# Something")[0]
+    assert re.search(r"busbw_gbytes_per_s 2[23]\.\d", proof)  # both rails of one port of 200 Gb/s
+    assert "proven exercised" in proof
     fault, node = choose(SEED, [f"spark{n:02}" for n in range(1, 5)])
     caught = output.partition("# Caught?")[2].partition("# Repair")[0]
     assert all(code in caught for code in fault.expect["drift"].codes)
