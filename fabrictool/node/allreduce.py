@@ -14,7 +14,8 @@ C verified. Rank 0 prints one line of JSON on stdout:
 it. `wrong`: elements over all ranks that are not exactly the sum. What each rank is doing stands on its stderr.
 
 Exit status: 0 done, 2 wrong arguments or environment, 3 no PyTorch or no CUDA here, 4 fewer GPUs than ranks, 5 the ranks could not be
-connected or a call failed, 7 wrong results. When --deadline seconds are over it prints the stack of every thread and ends with 1.
+connected or a call failed, 7 wrong results. When the first call is not over after --start seconds, or everything after --deadline (from the
+beginning), it prints the stack of every thread and ends with 1.
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ import json
 import os
 import socket
 import sys
+import time
 from typing import Any
 
+BEGAN = time.monotonic()
 FORMAT = 1
 PERIOD = 1021  # a prime: element i holds i mod PERIOD + rank, so a piece that lands in the wrong place shows
 NO_TORCH, NO_GPU, FAILED, WRONG = 3, 4, 5, 7
-LEAST = {"size": 4, "warmup": 0, "iterations": 1, "verify": 1, "deadline": 1}
+LEAST = {"size": 4, "warmup": 0, "iterations": 1, "verify": 1, "start": 1, "deadline": 1}
 PLACE = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_PORT")
 
 
@@ -42,8 +45,9 @@ def say(rank: int | str, what: str) -> None:
 def arguments(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="One rank of an AllReduce over NCCL.")
     for name in LEAST:
-        parser.add_argument("--" + name, type=int, required=True)
+        parser.add_argument("--" + name, type=int, required=name != "start")
     got = parser.parse_args(argv)
+    got.start = got.deadline if got.start is None else got.start
     for name, least in LEAST.items():
         if getattr(got, name) < least:
             parser.error(f"--{name} must be at least {least}")
@@ -62,7 +66,10 @@ def measure(torch: Any, dist: Any, got: argparse.Namespace, world: int, rank: in
     """Seconds of one timed call on this rank, and how many elements are wrong here."""
     count = got.size // 4
     buffer = torch.zeros(count, dtype=torch.float32, device=device)
-    for _ in range(got.warmup + 1):
+    dist.all_reduce(buffer)
+    torch.cuda.synchronize()
+    faulthandler.dump_traceback_later(max(1.0, BEGAN + got.deadline - time.monotonic()), exit=True)  # in place of --start
+    for _ in range(got.warmup):
         dist.all_reduce(buffer)
     torch.cuda.synchronize()
     say(rank, "warmed up")
@@ -127,7 +134,7 @@ def result(torch: Any, got: argparse.Namespace, every: list[Any]) -> dict[str, o
 
 def main(argv: list[str]) -> int:
     got = arguments(argv)
-    faulthandler.dump_traceback_later(got.deadline, exit=True)
+    faulthandler.dump_traceback_later(min(got.start, got.deadline), exit=True)
     rank = os.environ["RANK"]
     try:
         import torch

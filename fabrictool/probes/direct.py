@@ -27,4 +27,5 @@ def _place(job: Job, seat: Seat) -> tuple[str, ...]:
 
 def _program(job: Job) -> tuple[str, ...]:
     return (job.tool.program, "-u", job.path(PROGRAM), "--size", str(job.size_bytes), "--warmup", str(job.warmup),
-            "--iterations", str(job.iterations), "--verify", str(job.verify), "--deadline", str(job.limits.launcher_s))
+            "--iterations", str(job.iterations), "--verify", str(job.verify),
+            "--start", str(job.limits.start_s), "--deadline", str(job.limits.launcher_s))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 SLOW_BYTES_PER_S = 250e6  # a run over a 2.5 Gb/s path must still come to its end and be judged
 LEAST_S, MOST_S = 60, 900
-START_S = 120  # imports, bootstrap and connections: NCCL itself tries to connect for about 60 s (2.24 and later)
+START_S = 120  # the spec's collective.start_s by default: NCCL itself tries to connect for about 60 s (2.24 and later)
 STEP_S = 15  # a layer has so long to end and to report before the next one acts
 GUARD_S = 120  # what comes after a run (counters, outputs) until the next sign of life
 UNIFIED_SHARE = 8  # of what is free on unified memory: send, receive and check buffers, and room for everything else
@@ -20,10 +20,12 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds, each counted from the start of its own layer. `program_s`: nccl-tests' -T; `launcher_s`: mpirun --timeout, srun --time, or
-    the deadline of our own program; `node_s`: `timeout -k` and RuntimeMaxSec on the node; `ours_s`: how long the workstation waits;
-    `guard_s`: when the node ends everything by itself."""
+    """Seconds, each counted from the start of its own layer. `start_s`: our own program's, until its first call has shown that the ranks
+    are connected; `program_s`: nccl-tests' -T; `launcher_s`: mpirun --timeout, srun --time, or the deadline of our own program; `node_s`:
+    `timeout -k` and RuntimeMaxSec on the node; `ours_s`: how long the workstation waits; `guard_s`: when the node ends everything by
+    itself."""
 
+    start_s: int
     program_s: int
     launcher_s: int
     node_s: int
@@ -31,13 +33,13 @@ class Limits:
     guard_s: int
 
     @classmethod
-    def of(cls, bytes_per_node: int) -> Limits:
+    def of(cls, bytes_per_node: int, start_s: int = START_S) -> Limits:
         """For a run in which each node sends so many bytes."""
         program = int(min(max(bytes_per_node / SLOW_BYTES_PER_S, LEAST_S), MOST_S))
-        launcher = program + START_S
+        launcher = program + start_s
         node = launcher + STEP_S
         ours = node + STEP_S
-        return cls(program, launcher, node, ours, ours + GUARD_S)
+        return cls(start_s, program, launcher, node, ours, ours + GUARD_S)
 
 
 def sent_bytes(size_bytes: int, calls: int, ranks: int) -> int:

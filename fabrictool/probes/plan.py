@@ -114,7 +114,7 @@ def _sized(job: Job, spec: CollectiveSpec, wants: Mapping[str, NodeSpec], snaps:
         why = bound or "control.max_bytes_per_node is too small"
         return Refusal(Code.SIZE_REDUCED, Reason.BLOCKED, f"no buffer is small enough: {why}")
     sent = sent_bytes(size, calls, job.ranks)
-    job = dataclasses.replace(job, size_bytes=size // 4 * 4, limits=Limits.of(sent))
+    job = dataclasses.replace(job, size_bytes=size // 4 * 4, limits=Limits.of(sent, spec.start_s))
     added = _added(job, wants, snaps, seen, control)
     if isinstance(added, Refusal):
         return added

@@ -145,7 +145,8 @@ class CollectiveSpec:
 
     `consumer`: whose environment the ranks get: one of env.consumers, or `file:/path` (docker's env-file rules). Without it: the first
     of env.consumers, else the docker env-file of env.write, else nothing but /etc/nccl.conf. `program`: path of all_reduce_perf (mpirun,
-    srun). `python`, `venv`: what runs our own program (direct); `runtime.image`: the container in which it does.
+    srun). `python`, `venv`: what runs our own program (direct); `runtime.image`: the container in which it does. `start_s`: so long may
+    the ranks' start take (imports, bootstrap, connections); NCCL itself tries to connect for about 60 s.
     """
 
     launcher: Annotated[str, Field(pattern="^(direct|mpirun|srun)$")] = "direct"
@@ -156,6 +157,7 @@ class CollectiveSpec:
     venv: str | None = None
     size: Size = 268435456
     runs: Annotated[int, Field(ge=1, le=100)] = 3
+    start_s: Annotated[int, Field(ge=5, le=3600)] = 120
     min_share_of_line_rate: Annotated[float, Field(gt=0, le=1)] = 0.85
     control: ControlSpec | None = None
 

@@ -81,6 +81,25 @@ def test_its_own_deadline_shows_where_it_hangs(tmp_path: Path) -> None:
     assert "init_process_group" in done.stderr
 
 
+@pytest.mark.parametrize(("fault", "where"), [("hangs", "init_process_group"), ("never-meets", "in all_reduce")])
+def test_a_start_has_a_limit_of_its_own(tmp_path: Path, fault: str, where: str) -> None:
+    done = run(tmp_path, *ARGS, "--start", "1", fault=fault)
+    assert done.returncode == 1
+    assert "Timeout (0:00:01)!" in done.stderr
+    assert where in done.stderr
+
+
+def test_after_the_first_call_its_start_is_over(tmp_path: Path) -> None:
+    assert run(tmp_path, *ARGS, "--start", "1", fault="slow").returncode == 0
+
+
+def test_after_the_first_call_the_deadline_counts(tmp_path: Path) -> None:
+    done = run(tmp_path, *ARGS[:-1], "2", "--start", "1", fault="stalls")
+    assert done.returncode == 1
+    assert "Timeout (0:00:0" in done.stderr
+    assert "group made" in done.stderr
+
+
 @pytest.mark.parametrize(("args", "env", "said"), [
     (("--size", "6", *ARGS[2:]), {}, "multiple of 4"), (("--size", "4096"), {}, "required"),
     ((*ARGS[:2], "--warmup", "-1", *ARGS[4:]), {}, "--warmup must be at least 0"),

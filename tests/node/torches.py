@@ -64,6 +64,8 @@ def init_process_group(backend, init_method, rank, world_size, timeout):
 
 def all_reduce(tensor):
     torch.CALLS.append(len(tensor.data) * 4)
+    if torch.FAULT == "never-meets" or (torch.FAULT == "stalls" and len(torch.CALLS) == 2): time.sleep(600)
+    if torch.FAULT == "slow" and len(torch.CALLS) == 2: time.sleep(1.5)
     torch.CLOCK[0] += 0.002
     if torch.FAULT == "wrong": tensor.data[3] += 1.0
 
@@ -75,7 +77,8 @@ def destroy_process_group():
 
 
 def fake(folder: Path) -> Path:
-    """A folder for PYTHONPATH. FAKE_FAULT in the environment says what goes wrong: broken, driver, no-gpu, hangs, refused, wrong."""
+    """A folder for PYTHONPATH. FAKE_FAULT in the environment says what goes wrong: broken, driver, no-gpu, hangs, refused, wrong,
+    never-meets, slow, stalls."""
     (folder / "torch").mkdir()
     (folder / "torch" / "__init__.py").write_text(TORCH)
     (folder / "torch" / "distributed.py").write_text(DISTRIBUTED)

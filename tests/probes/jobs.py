@@ -16,7 +16,7 @@ def seats(nodes: int = 4, gpus: int = 1) -> tuple[Seat, ...]:
 
 
 def job(tool: Tool = NCCL_TESTS, nodes: int = 4, gpus: int = 1, image: str = "", limits: Limits | None = None) -> Job:
-    return Job(RUN_ID, FOLDER, seats(nodes, gpus), tool, limits or Limits(80, 200, 215, 230, 290), 256 << 20, port=41_000, image=image)
+    return Job(RUN_ID, FOLDER, seats(nodes, gpus), tool, limits or Limits(120, 80, 200, 215, 230, 290), 256 << 20, port=41_000, image=image)
 
 
 def option(argv: tuple[str, ...], name: str) -> str:

@@ -72,7 +72,7 @@ def test_direct_starts_every_node() -> None:
     assert starts[1].argv == (
         "sh", f"{FOLDER}/ranks.sh", "ranks", FOLDER, "default", "215", "8", "8", "16", "10.10.1.11", "41000",
         "/opt/venv/bin/python", "-u", f"{FOLDER}/allreduce.py", "--size", "268435456", "--warmup", "5", "--iterations", "20",
-        "--verify", "1", "--deadline", "200")
+        "--verify", "1", "--start", "120", "--deadline", "200")
     assert starts[0].program[:2] == ("/opt/venv/bin/python", "-u")
 
 

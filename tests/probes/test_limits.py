@@ -21,6 +21,12 @@ def test_each_layer_ends_before_the_next_one(sent: int) -> None:
     assert 60 <= limits.program_s <= MOST_S
 
 
+def test_the_start_is_part_of_the_launchers_time() -> None:
+    quick, usual = Limits.of(1000, 20), Limits.of(1000)
+    assert (usual.start_s, usual.launcher_s) == (120, 180)
+    assert (quick.start_s, quick.launcher_s) == (20, 80)
+
+
 def test_a_slow_path_has_time_to_finish() -> None:
     """Four Sparks, 256 MiB, over a 2.5 Gb/s path: 19.7 GB take 79 s."""
     assert Limits.of(19_730_000_000).program_s == 78

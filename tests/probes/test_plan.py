@@ -64,6 +64,7 @@ def test_four_sparks() -> None:
     assert got.job.tool.mpi == 4
     assert got.added["spark01"].pin == ""  # the consumer names an interface itself
     assert got.job.limits.program_s == 78
+    assert (got.job.limits.start_s, good(start_s=30).job.limits.start_s) == (120, 30)
 
 
 def test_facts_tell_what_was_asked_for() -> None:
