@@ -9,6 +9,7 @@ from fabrictool.model import Finding, Report, Result, Risk, Run, Status, WriteFi
 from fabrictool.report import diagnosis, files, fold, totals
 from fabrictool.report.clean import argv_line, excerpt, scrubbed, step_line
 from fabrictool.report.exit import Mode, exit_of
+from fabrictool.report.numbers import spell
 from fabrictool.report.page import Page
 from fabrictool.report.show import Show
 from fabrictool.verdict import COUNTS
@@ -90,7 +91,7 @@ def _result(page: Page, result: Result, report: Report, show: Show) -> bool:
             _finding(page, folded, show)
     numbers = {k: v for k, v in result.evidence.items() if show.verbose or (show.mode is Mode.CHECK and k not in COUNTS)}
     if numbers:
-        page.field("seen", scrubbed(", ".join(f"{k} {v}" for k, v in numbers.items())), indent=2)
+        page.field("seen", scrubbed(", ".join(spell(k, v) for k, v in numbers.items())), indent=2)
     if result.status is not Status.SKIP and (show.verbose or show.mode is Mode.CHECK):
         for text in result.unproven:
             page.field("note", f"not proven: {text}", indent=2, style="dim")

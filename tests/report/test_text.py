@@ -217,7 +217,7 @@ def test_check_shows_the_numbers_that_a_judge_stands_on() -> None:
     first = replace(report.results[0], evidence={"compared": 1, "nodes": 4, "busbw_gbytes_per_s": 22.9, "said": "a\x1b[2Jb"})
     with_numbers = replace(report, results=(first, *report.results[1:]))
     text = page(with_numbers, Mode.CHECK)
-    assert "  seen  busbw_gbytes_per_s 22.9, said a" in text
+    assert "  seen  busbw 22.9 GB/s, said a" in text
     assert "\x1b" not in text
     assert "seen" not in page(report, Mode.CHECK)
     assert "seen" not in page(with_numbers, Mode.PLAN)
