@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from fabrictool.lab.errors import LabError
 from fabrictool.lab.fault_host import setting
-from fabrictool.lab.fault_kit import Apply, Expect, Fault, LabLike, Outcome, Scope, first, fixed, on_functions, sh, stuck, unseen
+from fabrictool.lab.fault_kit import Apply, Expect, Fault, LabLike, Outcome, Scope, first, fixed, on_functions, sh, stuck, targets, unseen
 from fabrictool.lab.nodeside.state import Function, Node
 from fabrictool.lab.paths import INSIDE
 from fabrictool.lab.toolbox import python_inside
@@ -41,8 +41,15 @@ def _set(name: str, value: object) -> Apply:
     return on_node(lambda state: setattr(state, name, value))
 
 
-def _function(name: str, value: object) -> Apply:
+def _functions(name: str, value: object) -> Apply:
     return on_functions(lambda state, fn: setattr(fn, name, value))
+
+
+def lossy(lab: LabLike, node: str, function: str) -> None:
+    """On the way to one function."""
+    with lab.edit_state(node) as state:
+        for fn in targets(state, function, Scope.FUNCTION):
+            fn.lost_per_million = LOST_PER_MILLION
 
 
 def no_verbs(lab: LabLike, node: str, function: str) -> None:
@@ -123,11 +130,11 @@ TRAFFIC_FAULTS: tuple[Fault, ...] = (
           traffic=fails(allreduce="SINGLE_RAIL", rdma_counters="SINGLE_RAIL")),
     Fault("nic-13g", "the port carries 13 Gb/s, and everything about it looks fine", on_functions(degraded), unseen(), Scope.FUNCTIONS,
           traffic=fails(allreduce="LOW_BUSBW")),
-    Fault("counters-frozen", "the firmware does not count RDMA traffic", _function("frozen", True), unseen(), Scope.FUNCTIONS,
+    Fault("counters-frozen", "the firmware does not count RDMA traffic", _functions("frozen", True), unseen(), Scope.FUNCTIONS,
           traffic=fails(allreduce="COUNTERS_FLAT", rdma_counters="COUNTERS_FLAT")),
-    Fault("wrong-priority", "queue pairs get traffic class 0, whatever is asked for", _function("ignores_class", True), unseen(),
+    Fault("wrong-priority", "queue pairs get traffic class 0, whatever is asked for", _functions("ignores_class", True), unseen(),
           Scope.FUNCTIONS, traffic=fails(lossless_priority="PRIORITY_WRONG")),
-    Fault("packets-lost", "some RDMA packets do not reach the node", _function("lost_per_million", LOST_PER_MILLION), unseen(),
+    Fault("packets-lost", "some RDMA packets do not reach the node", lossy, unseen(),
           Scope.FUNCTION, traffic=fails(rdma_counters="PACKET_LOSS")),
     Fault("wrong-result", "the GPU computes wrong sums", _set("wrong_elements", WRONG_ELEMENTS), unseen(),
           traffic=fails(allreduce="WRONG_RESULT")),

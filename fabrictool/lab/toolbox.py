@@ -12,7 +12,7 @@ from fabrictool.lab.paths import INSIDE
 PLACES = {
     "mlnx_qos": "/usr/bin", "dcb": "/usr/sbin", "rdma": "/usr/bin", "ethtool": "/usr/sbin", "ibv_devinfo": "/usr/bin",
     "nvidia-smi": "/usr/bin", "systemctl": "/usr/bin", "udevadm": "/usr/bin", "docker": "/usr/bin", "nmcli": "/usr/bin",
-    "netplan": "/usr/sbin", "networkctl": "/usr/bin", "lldptool": "/usr/sbin", "show_gids": "/usr/sbin",
+    "systemd-run": "/usr/bin", "netplan": "/usr/sbin", "networkctl": "/usr/bin", "lldptool": "/usr/sbin", "show_gids": "/usr/sbin",
     "ibdev2netdev": "/usr/bin", "mlxconfig": "/usr/bin", "ibv_devices": "/usr/bin", "ibstat": "/usr/sbin",
     "journalctl": "/usr/bin", "dmesg": "/usr/bin", "lspci": "/usr/bin",  # real ones would tell of this machine
 }

@@ -26,6 +26,7 @@ class Run:
     pid: int = 0
     status: int = 0
     result: str = "success"
+    manager: int = 0  # the process over a transient unit: it ends all of it when it gets TERM
 
 
 def run_of(name: str) -> Run:
@@ -40,7 +41,9 @@ def run_of(name: str) -> Run:
 
 def remember(name: str, run: Run) -> None:
     (MANAGER / "run").mkdir(parents=True, exist_ok=True)
-    (MANAGER / "run" / name).write_text(json.dumps(run.__dict__))
+    new = MANAGER / f"{name}.{os.getpid()}"
+    new.write_text(json.dumps(run.__dict__))
+    new.replace(MANAGER / "run" / name)  # somebody may read it at this moment
 
 
 def _argv(line: str, unit: Unit) -> tuple[list[str], bool]:
@@ -119,6 +122,12 @@ def _start_simple(unit: Unit) -> Run:
 
 def stop(name: str) -> None:
     run = run_of(name)
+    if run.manager:
+        with contextlib.suppress(OSError):
+            os.kill(run.manager, signal.SIGTERM)
+        while os.path.exists(f"/proc/{run.manager}/fd") and run_of(name).active == "active":
+            time.sleep(0.02)
+        return
     if run.pid:
         with contextlib.suppress(OSError):
             os.killpg(run.pid, signal.SIGTERM)

@@ -67,7 +67,7 @@ def properties(call: Call, name: str) -> dict[str, str]:
     """What `systemctl show` knows of a unit here."""
     unit, run = units.load(name), services.run_of(name)
     state = file_state(name, call.node.lldpad)
-    loaded = "masked" if unit.masked else "loaded" if unit.fragment or state else "not-found"
+    loaded = "masked" if unit.masked else "loaded" if unit.fragment or state or run.active != "inactive" else "not-found"
     env = " ".join(unit.settings.get("Service.Environment", ()))
     return {
         "Id": name, "Names": name, "Type": unit.kind, "Description": unit.last("Unit.Description", name), "LoadState": loaded,
