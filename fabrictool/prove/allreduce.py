@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from fabrictool.collective.slow import process_times
 from fabrictool.model import Code, Evidence, Finding, Reason, Said, Status, Subject, SubjectKind, Unproven, Unreadable, Value
-from fabrictool.prove import bandwidth, launch, ranks, rdma_counters, results, transports
+from fabrictool.prove import bandwidth, launch, onerun, ranks, rdma_counters, results
 from fabrictool.prove.addresses import not_selected
 from fabrictool.prove.bandwidth import CHECK
 from fabrictool.prove.case import Case
@@ -41,7 +41,7 @@ def judge(case: Case) -> Iterator[Said]:
     if not runs:
         yield About(Code.NO_RESULT, everyone, f"{CHECK}.run", "").unknown(Unreadable(Reason.EMPTY, "no gated run was made"), WANT)
     started = {run: [f for f in launched if f.path == f"{CHECK}.{run}.start"] for run in (*facts.runs, facts.default_run)}
-    said = {r.name: [*started[r.name], *_run(case, made, facts, r)] for r in runs}
+    said = {r.name: [*started[r.name], *onerun.judge(case, made, facts, r, f"{CHECK}.{r.name}")] for r in runs}
     failed = frozenset(name for name, findings in said.items() if any(f.status is Status.FAIL for f in findings))
     yield from (f for f in launched if not any(f in findings for findings in started.values()))
     figures = list(bandwidth.judge(case, facts, runs, default, failed))
@@ -51,36 +51,9 @@ def judge(case: Case) -> Iterator[Said]:
         ended = ranks.judge(made, facts, default.name, f"{CHECK}.{default.name}")
         yield from (_told(f) for f in (*started[default.name], *default.findings, *ended))
     yield from _left(made, facts)
-    yield from _counters(case, facts, failed & {r.name for r in runs if not r.ended})
+    yield from _counters(case, facts, failed)
     yield from (f for f in figures if not isinstance(f, Evidence))
     yield from _about(case, facts, runs)
-
-
-def _run(case: Case, made: Recording, facts: AllReduce, run: RunResult) -> Iterator[Finding]:
-    """Everything about one gated run, paths CHECK.RUN.what: wrong numbers first, then who was killed, then what the logs call the cause,
-    then the rest. Of a run that came to no result only what stands against it is told."""
-    path = f"{CHECK}.{run.name}"
-    ended = list(ranks.judge(made, facts, run.name, path))
-    symptoms = list(transports.symptoms(made, facts, run.name, path, good=run.good))
-    killed = [f for f in ended if f.path.endswith(".ranks_killed")]
-    causes = [f for f in symptoms if f.path.endswith(".cause")]
-    explained = any(f.status is Status.FAIL for f in (*ended, *causes))
-    wrong = [f for f in run.findings if f.path == f"{path}.result"]
-    if run.ended or any(f.status is Status.FAIL for f in wrong):
-        yield from wrong
-    yield from killed
-    yield from causes
-    yield from (f for f in run.findings if f not in wrong and not (explained and f.bad and f.code in (Code.NO_RESULT, Code.RANK_DIED)))
-    yield from (f for f in ended if f not in killed)
-    for f in symptoms:
-        if f not in causes and not (explained and f.status is Status.UNKNOWN):  # others show only that somebody died
-            yield f
-    carried = [f for f in transports.every_pair(transports.judge(case, made, facts, run.name, path), facts)
-               if run.ended or f.status is Status.FAIL]
-    sockets = any(f.code is Code.TCP_FALLBACK and f.status is Status.FAIL for f in carried)
-    for f in carried:
-        if not (sockets and f.code is Code.UNREADABLE):  # over sockets NCCL logs nothing of RDMA
-            yield f
 
 
 def _told(f: Finding) -> Finding:
@@ -110,22 +83,28 @@ def _left(made: Recording, facts: AllReduce) -> Iterator[Finding]:
             yield about.ok("nothing of the run")
 
 
-def _counters(case: Case, facts: AllReduce, broken: frozenset[str]) -> Iterator[Said]:
-    """What the counters say of the same recording, over all runs. That a run which broke off cannot be counted was said of the run."""
+def _counters(case: Case, facts: AllReduce, failed: frozenset[str]) -> Iterator[Said]:
+    """What the counters say of the same recording, over all runs. That a run which failed cannot be counted was said of the run; and what
+    the run with NCCL's own choice moved is told only where the gated ones are well."""
     by_run: dict[str, list[Finding]] = {run: [] for run in facts.runs}
+    default: list[Finding] = []
     for said in rdma_counters.judge(case):
         if not isinstance(said, Finding):
             yield said
             continue
         words = said.path.split(".")
         run = next((w for w in words if w in by_run), "")
-        if said.code is Code.SINGLE_NODE or (run in broken and said.code is Code.BLOCKED):
+        if said.code is Code.SINGLE_NODE or (run in failed and said.code is Code.BLOCKED):
             continue
         if run:
             by_run[run].append(replace(said, path=".".join((CHECK, run, *(w for w in words if w != run)))))
+        elif facts.default_run and facts.default_run in words:
+            default.append(replace(said, path=f"{CHECK}.{said.path}"))
         else:
             yield replace(said, path=f"{CHECK}.{said.path}")
+    short = {f.subject.nodes for found in by_run.values() for f in found if f.status is Status.FAIL}
     yield from both_ways(over_runs(CHECK, by_run))
+    yield from (f for f in default if not (f.bad and f.subject.nodes in short))
 
 
 def _about(case: Case, facts: AllReduce, runs: Iterable[RunResult]) -> Iterator[Said]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,17 +14,19 @@ from fabrictool.snapshot import Captured, Recording
 
 ENDED = (124, 143)  # timeout(1), and 128 + SIGTERM: the rank was still there when its time was over, or when another had broken
 SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 13: "SIGPIPE"}
+DEADLINE = re.compile(r"^Timeout \([0-9:]{4,12}\)!", re.M)  # Python's faulthandler, which node/allreduce.py sets
 KILLED = 137  # 128 + SIGKILL: the OOM killer's, and also of `timeout -k` when TERM did not do
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """`rc`: exit status, 128 + signal for one that a signal ended."""
+    """`rc`: exit status, 128 + signal for one that a signal ended. `deadline`: our own program's time was over."""
 
     rank: int
     node: str
     rc: int
     tail: str
+    deadline: bool = False
 
     @property
     def how(self) -> str:
@@ -37,13 +40,15 @@ def judge(recording: Recording, facts: AllReduce, name: str, path: str) -> Itera
     ended, lost = [], []
     for rank, node, got in ranks(recording, facts, name):
         if isinstance(got, Captured):
-            ended.append(Ended(rank, node, got.rc, got.tail))
+            ended.append(Ended(rank, node, got.rc, got.tail, bool(DEADLINE.search(got.err))))
         else:
             lost.append((node, got))
     yield from _lost(lost, path)
-    late = [e for e in ended if e.rc in ENDED] or (list(ended) if all(e.rc == KILLED for e in ended) else [])
-    bad = [e for e in ended if e.rc not in (0, *ENDED)]
+    late = [e for e in ended if e.rc in ENDED or e.deadline] or (list(ended) if all(e.rc == KILLED for e in ended) else [])
+    bad = [e for e in ended if e.rc not in (0, *ENDED) and not e.deadline]
     first = _first(bad, any(e.rc != 143 for e in late))
+    if len(first) == len(ended) and not any(e.rc > 128 for e in first):
+        first = []  # nobody stands out: what the run printed tells why
     for node in dict.fromkeys(e.node for e in ended):
         mine = [e for e in first if e.node == node]
         how = "ranks_killed" if mine and mine[0].rc > 128 else "ranks_ended"

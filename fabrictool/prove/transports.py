@@ -13,7 +13,7 @@ from fabrictool.collective.expect import Expect, of_spec
 from fabrictool.collective.logmodel import NcclLog
 from fabrictool.collective.symptoms import diagnose
 from fabrictool.collective.symptoms_judge import judge_symptoms
-from fabrictool.collective.transport_judge import judge_transport
+from fabrictool.collective.transport_judge import REMEDY, judge_transport
 from fabrictool.env.derive import desired
 from fabrictool.model import Code, Finding, Status, Subject, SubjectKind
 from fabrictool.prove.case import Case
@@ -49,10 +49,22 @@ def judge(case: Case, recording: Recording, facts: AllReduce, name: str, path: s
         return
     wants = {node: expect(case.wants[node], case, facts) for node in facts.nodes if node in case.wants}
     got = transport.verdict(seen, dict(enumerate(facts.rank_nodes)), facts.nodes)
-    yield from judge_transport(got, seen, wants, where)
+    yield from mixed(seen, facts.nodes, where)
+    yield from _every_pair(judge_transport(got, seen, wants, where), facts)
 
 
-def every_pair(found: Iterable[Finding], facts: AllReduce) -> Iterator[Finding]:
+def mixed(seen: NcclLog, nodes: Iterable[str], path: str) -> Iterator[Finding]:
+    """Nodes that take sockets while others take RDMA: the two cannot connect."""
+    took = {n: {w.casefold() for p in seen.processes if p.key.node == n for w in p.networks} for n in nodes}
+    others = {w for words in took.values() for w in words} - {"socket"}
+    for node, words in took.items():
+        if words == {"socket"} and others:
+            yield About(Code.NCCL_MIXED, Subject(SubjectKind.NODE, (node,)), f"{path}.network", "").fail(
+                "sockets", f"what the others take: {', '.join(sorted(others))[:80]}",
+                "this node takes sockets while its peers take RDMA: they cannot connect, and wait for each other", remedy=REMEDY)
+
+
+def _every_pair(found: Iterable[Finding], facts: AllReduce) -> Iterator[Finding]:
     """The same fault of every pair of nodes as one finding about all of them."""
     said = list(found)
     pairs = [f for f in said if f.subject.kind is SubjectKind.PAIR and f.path.endswith(".edges")]

@@ -90,6 +90,14 @@ def died(fleet: Fleet, rank: int, rc: int = 137) -> Fleet:
     return fleet
 
 
+def mixed(fleet: Fleet, node: str) -> Fleet:
+    """One node fell back, and all wait for each other while they connect."""
+    hangs_in_init(fleet)
+    fleet.changed = {k: v for k, v in fleet.changed.items() if not k[2].startswith("nccl.log")}
+    logged(fleet, lambda text: text[:text.index("Connected all rings")].rpartition("\n")[0] + "\n")
+    return logged(fleet, over_sockets, (node,))
+
+
 def gave_up(fleet: Fleet, rank: int) -> Fleet:
     """A queue pair's retries ran out on one rank, which ends with an error; the others are then ended by us."""
     died(fleet, rank, rc=3)

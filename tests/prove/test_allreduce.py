@@ -84,6 +84,8 @@ FAULTS: list[tuple[str, Fault, Code, SubjectKind, tuple[str, ...]]] = [
      SubjectKind.NODE, (SECOND,)),
     ("no GPUDirect where it is required", lambda: faulty.logged(h20s(), lambda t: t.replace("/GDRDMA", "")), Code.GDR_MISSING,
      SubjectKind.NODE, ("gpu01",)),
+    ("a node that takes sockets while the others take RDMA", lambda: faulty.mixed(sparks(4), SECOND), Code.NCCL_MIXED, SubjectKind.NODE,
+     (SECOND,)),
     ("a process left behind", lambda: faulty.left_behind(sparks(4), SECOND), Code.LEFT_BEHIND, SubjectKind.NODE, (SECOND,)),
 ]
 

@@ -42,6 +42,20 @@ def test_who_is_blamed(statuses: tuple[int, ...], blamed: list[str]) -> None:
     assert all(status is not Status.PASS or statuses[int(node[-1]) - 1] == 0 for node, status in found)
 
 
+def test_where_all_broke_alike_nobody_is_blamed() -> None:
+    assert ended(2, 2, 2, 2) == []
+    assert [s for _, s in ended(139, 139, 139, 139)] == [Status.FAIL] * 4
+
+
+def test_the_deadline_of_our_own_program_is_no_death() -> None:
+    fleet = sparks(3)
+    for rank, node in enumerate(fleet.hosts):
+        fleet.put("run1", node, f"rank[{rank}]", Captured(1, "", "Timeout (0:03:00)!\nThread 0x1 (most recent call first):\n"))
+    assert judged(fleet) == []
+    fleet.put("run1", "spark02", "rank[1]", Captured(1, "", "RuntimeError: x"))
+    assert [f.subject.nodes for f in judged(fleet)] == [("spark02",)]
+
+
 def test_a_rank_of_which_nothing_is_known_is_no_good_end() -> None:
     fleet = sparks(4)
     fleet.put("run1", "spark02", "rank[1]", None)

@@ -44,7 +44,7 @@ def test_what_an_admin_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert text.index("TCP_FALLBACK") < text.index("COUNTERS_FLAT")
     assert text.count("TCP_FALLBACK") == text.count("COUNTERS_FLAT") == 1
     assert "spark[01-04]\n  ✗ fail    TCP_FALLBACK" in text
-    assert "busbw_gbytes_per_s 22.88" in text
+    assert "busbw 22.88 GB/s" in text
     assert "not proven: " in text
     assert max(len(line) for line in text.splitlines() if not line.startswith(("next: ", "check: "))) <= 80
     _, text = check(capsys, bundles.write(tmp_path / "c.tar.gz", faulty.one_rail(sparks(4), "spark03")))
