@@ -11,10 +11,11 @@ from fabrictool.counters.delta import total
 from fabrictool.counters.limits import Expected, expected
 from fabrictool.model import Absent, Code, Finding, Reason, Status, Subject, SubjectKind, Unreadable, Value
 from fabrictool.ports import BoundFunction
+from fabrictool.prove import results
 from fabrictool.prove.case import Case
 from fabrictool.prove.facts import IDLE, AllReduce, moments
 from fabrictool.room import About
-from fabrictool.snapshot import Recording
+from fabrictool.snapshot import Captured, Recording
 from fabrictool.spec import NodeSpec
 from fabrictool.values import Dscp
 
@@ -82,7 +83,21 @@ def expected_of(facts: AllReduce, run: str = "") -> Expected:
 
 
 def ended(recording: Recording, facts: AllReduce, run: str) -> Unreadable | None:
-    """Why the run came to no good end; None when it did. What a run that broke off should have carried is not known."""
+    """Why the run came to no good end; None when it did. What a run that broke off should have carried is not known. One whose numbers
+    are wrong, and nothing else, has carried all."""
+    broken = _broken(recording, facts, run)
+    return None if broken is None or _only_wrong(recording, facts, run) else broken
+
+
+def _only_wrong(recording: Recording, facts: AllReduce, run: str) -> bool:
+    """Whether the run came to its result and all that stands against it are its numbers: then statuses are not 0 either."""
+    got = results.read(recording, facts, run, "run")
+    codes = {f.code for f in got.findings if f.bad}
+    statuses = [r.rc if isinstance(r, Captured) else None for _, _, r in results.ranks(recording, facts, run)]
+    return got.ended and codes == {Code.WRONG_RESULT} and set(statuses) <= {0, *statuses[:1]} - {None}
+
+
+def _broken(recording: Recording, facts: AllReduce, run: str) -> Unreadable | None:
     _, moment, _ = moments(run)
     if facts.launcher == "direct":
         for rank, node in enumerate(facts.rank_nodes):

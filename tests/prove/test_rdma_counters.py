@@ -11,6 +11,7 @@ from fabrictool.model import Code, Reason, Status, Unreadable
 from fabrictool.prove.case import Case
 from fabrictool.prove.rdma_counters import judge
 from fabrictool.snapshot import Captured, Recording
+from tests.prove import faulty
 from tests.prove.fleets import A, B, h20s, sparks
 from tests.prove.recordings import WIRE, WIRE_H20, Fleet, noisy
 from tests.prove.verdicts import Verdict, verdict
@@ -212,6 +213,22 @@ def test_a_run_that_broke_off_is_not_measured() -> None:
             assert seen.codes == {(Code.BLOCKED, UNKNOWN)}
             assert word in seen.bad[0].why
             assert seen.at("rdma_counters.bytes.run1.tx")
+
+
+def test_wrong_numbers_do_not_hide_what_was_carried() -> None:
+    """Their ranks end with another status than 0, but only after everything was sent."""
+    fleet = faulty.wrong(sparks(4))
+    for run in fleet.phases:
+        for rank, node in enumerate(fleet.hosts):
+            got = fleet.recording().at(run, node).sections[f"rank[{rank}]"]
+            fleet.put(run, node, f"rank[{rank}]", replace(got, rc=7))
+    assert verdict(judge, fleet).passes
+    fleet.put("run2", "spark03", "rank[2]", Captured(139, "", "Segmentation fault"))
+    assert verdict(judge, fleet).codes == {(Code.BLOCKED, UNKNOWN)}
+    cut = faulty.wrong(sparks(4))
+    for rank, node in enumerate(cut.hosts):
+        cut.put("run1", node, f"rank[{rank}]", Captured(7, "", "no table at all"))
+    assert verdict(judge, cut).codes == {(Code.BLOCKED, UNKNOWN)}
 
 
 def test_nothing_to_judge() -> None:
