@@ -34,7 +34,7 @@ def command(files: tuple[str, ...], inventory: Path | None, node: str, outputs: 
     and the like, several tools in one paste. Exit 1: a fault. 3: nothing known found. 0: no fault in what is shown.
     """
     from fabrictool.cli.pastes import take
-    from fabrictool.diagnose import diagnose, nothing_known
+    from fabrictool.diagnose import MOST_PIECES, diagnose, nothing_known
     from fabrictool.report import Mode, Show, emit
     from fabrictool.snapshot.sniff import Kind, sniff
 
@@ -43,6 +43,9 @@ def command(files: tuple[str, ...], inventory: Path | None, node: str, outputs: 
     wants = _wants(inventory, node)
     taken = take(files or ("-",))
     pieces = [piece for given in taken.inputs for piece in sniff(given)]
+    if len(pieces) > MOST_PIECES:
+        taken.notes.append(f"only the first {MOST_PIECES} of {len(pieces)} outputs were judged")
+        pieces = pieces[:MOST_PIECES]
     judged = diagnose(pieces, wants) or (nothing_known(pieces),)
     used = {id(p) for j in judged for p in j.pieces}
     rest = [p for p in pieces if id(p) not in used]

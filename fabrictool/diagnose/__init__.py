@@ -9,7 +9,7 @@ from fabrictool.diagnose.model import Case, Judged, Wants
 from fabrictool.model import Code, Finding, Status, Subject, SubjectKind
 from fabrictool.snapshot.sniff import Kind, Piece
 
-__all__ = ["Judged", "Wants", "diagnose", "nothing_known"]
+__all__ = ["MOST_PIECES", "Judged", "Wants", "diagnose", "nothing_known"]
 
 Together = Callable[[Sequence[Case]], Iterator[Judged]]
 Alone = Callable[[Case], Iterator[Judged]]
@@ -22,8 +22,13 @@ ALONE: tuple[tuple[frozenset[Kind], Alone], ...] = (
     (logs.KERNEL, logs.judge_kernel), (logs.UCX, logs.judge_ucx_lines))
 
 
+MOST_PIECES = 3000  # of one input; a folder has at most 2,000 files, and few hold more than one output
+
+
 def diagnose(pieces: Sequence[Piece], wants: Wants | None = None) -> tuple[Judged, ...]:
-    """What was found, in the order of the pieces. Pieces of which nothing can be said are in none of the results. Never raises."""
+    """What was found, in the order of the pieces. Pieces of which nothing can be said, or that are beyond `MOST_PIECES`, are in none of
+    the results. Never raises."""
+    pieces = [p for p in pieces if p.kind is not Kind.UNKNOWN][:MOST_PIECES]
     cases = around.cases(pieces, wants or Wants())
     found: list[Judged] = []
     for kinds, judge in TOGETHER:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from fabrictool.collective import kvtransfer, ucx
@@ -23,7 +24,8 @@ UCX = frozenset({Kind.UCX, Kind.UCX_INFO})
 
 
 def _line(piece: Piece, number: int) -> list[Line]:
-    return [ln for ln in piece.lines if ln.number == number][:1]
+    at = bisect_left(piece.lines, number, key=lambda ln: ln.number)
+    return list(piece.lines[at:at + 1])
 
 
 def judge_kernel(case: Case) -> Iterator[Judged]:

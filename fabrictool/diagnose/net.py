@@ -16,6 +16,7 @@ from fabrictool.snapshot.sniff import Kind, Line, Piece
 
 KINDS = frozenset({Kind.IP_JSON, Kind.IP_TEXT, Kind.ETHTOOL, Kind.SOCKETS})
 Row = tuple[Netdev, tuple[int, ...], bool]
+_NAME = re.compile(r'"([\w.@-]{1,64})"')
 _ROW = re.compile(r"(?:(?:tcp6?|udp)\s+)?(?:([A-Z][A-Z-]{3,11}\d?)\s+)?(\d{1,9})\s+(\d{1,9})\s+(\S{1,80}):(\d{1,5}|\*)"
                   r"\s+(\S{1,80}):(\d{1,5}|\*)(?:\s+([A-Z_]{4,11}\d?))?(?:\s+(.{0,300}))?")
 
@@ -28,8 +29,17 @@ def netdevs(piece: Piece) -> tuple[Row, ...] | Unreadable:
     found = parse_addr(piece.text)
     if isinstance(found, Unreadable):
         return found
-    lines = [ln.text for ln in piece.lines]
-    return tuple((n, tuple(i for i, ln in enumerate(lines) if f'"{n.name}"' in ln)[:1], False) for n in found)
+    at = first_lines(piece)
+    return tuple((n, (at[n.name],) if n.name in at else (), False) for n in found)
+
+
+def first_lines(piece: Piece) -> dict[str, int]:
+    """Every quoted name of a JSON text and the first line, from 0, in which it stands."""
+    out: dict[str, int] = {}
+    for i, line in enumerate(piece.lines):
+        for name in _NAME.findall(line.text):
+            out.setdefault(name, i)
+    return out
 
 
 def judge(case: Case) -> Iterator[Judged]:
@@ -134,7 +144,8 @@ def _sockets(case: Case) -> Iterator[Finding]:
             waiting.setdefault(m[6].strip("[]"), []).append(line)
     for peer, lines in waiting.items():
         about = About(Code.BOOTSTRAP_BLOCKED, case.subject, f"names.connect.{peer}", "")
-        ports = sorted({m[7] for ln, m in rows if ln in lines})
+        mine = set(lines)
+        ports = sorted({m[7] for ln, m in rows if ln in mine})
         if hosts.loopback(peer):
             why = "this process calls itself for another node: a peer published a loopback address"
             about = About(Code.GLOO_LOOPBACK, case.subject, f"names.connect.{peer}", "")

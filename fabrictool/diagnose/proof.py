@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from fabrictool.model import Code, Finding, Status
 from fabrictool.snapshot.sniff import Piece
 
+MOST = 300  # findings of one run whose lines are looked for
 # Beside a fault these only say that no more is known.
 _FOLLOW = frozenset({Code.BLOCKED, Code.TRANSPORT_UNKNOWN, Code.LOG_MISSING, Code.SINGLE_NODE})
 _LINE = re.compile(r"(?:(\S{1,300}) )?line (\d{1,7}): ")
@@ -37,7 +39,7 @@ def proven(findings: Sequence[Finding], pieces: Sequence[Piece]) -> tuple[Findin
     """Each once, with its lines. Beside a fault, what only says that no more can be said is left out."""
     failing = {f.code for f in findings if f.status is Status.FAIL}
     kept = [f for f in dict.fromkeys(findings) if not (failing and _follows(f, failing))]
-    return tuple(_with_lines(f, pieces) if f.bad and not f.lines else f for f in kept)
+    return tuple(_with_lines(f, pieces) if f.bad and not f.lines and i < MOST else f for i, f in enumerate(kept))
 
 
 def _follows(f: Finding, failing: set[Code]) -> bool:
@@ -51,7 +53,8 @@ def _with_lines(f: Finding, pieces: Sequence[Piece]) -> Finding:
         number = int(named[2])
         for piece in pieces:
             if named[1] in (None, piece.source):
-                hit = next((ln for ln in piece.lines if ln.number == number), None)
+                at = bisect_left(piece.lines, number, key=lambda ln: ln.number)
+                hit = piece.lines[at] if at < len(piece.lines) and piece.lines[at].number == number else None
                 if hit is not None:
                     got = _LINE.sub("", f.got, count=1)
                     return replace(f, got=got, lines=(piece.quote(hit), *_others(f, pieces, piece.quote(hit))))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from fabrictool.diagnose.model import Case, Judged, as_pasted, quoted, softened
+from fabrictool.diagnose.net import first_lines
 from fabrictool.model import Absent, Code, Finding, Observed, Reason, Subject, SubjectKind, Unreadable, Value
 from fabrictool.ports import BoundFunction, Netdev, RdmaDevice
 from fabrictool.rdma import parse, pasted
@@ -14,7 +15,7 @@ from fabrictool.rdma.model import GidEntry, PortState, RdmaPort
 from fabrictool.rdma.pasted import Seen
 from fabrictool.room import About
 from fabrictool.snapshot import Captured
-from fabrictool.snapshot.sniff import Kind, Line
+from fabrictool.snapshot.sniff import LOOK, Kind, Line
 
 KINDS = frozenset({Kind.IBV_DEVINFO, Kind.IBSTAT, Kind.SHOW_GIDS, Kind.IBDEV2NETDEV, Kind.RDMA_LINK, Kind.RDMA_RESOURCE})
 JUMBO = 4096  # the largest RDMA MTU, bytes: it needs an interface MTU of about 4,200
@@ -51,8 +52,8 @@ def _seen(case: Case) -> tuple[Seen, ...] | Unreadable | Absent:
         return found
     if not found:
         return Absent("RDMA device")
-    at = {name: next((i for i, ln in enumerate(lines) if f'"{name}"' in ln), 0) for name in found}
-    return tuple(Seen(RdmaPort(name, link=Value(one)), at[name], at[name], netdev=one.netdev) for name, one in found.items())
+    at = first_lines(piece)
+    return tuple(Seen(RdmaPort(name, link=Value(one)), at.get(name, 0), at.get(name, 0), netdev=one.netdev) for name, one in found.items())
 
 
 def _devices(case: Case, seen: tuple[Seen, ...] | Unreadable | Absent) -> Iterator[Finding]:
@@ -199,6 +200,6 @@ def _telling(f: Finding, one: Seen, lines: Sequence[Line]) -> Sequence[Line]:
     """The device's name and the line of the value."""
     words = {"rdma.state": ("state:", "State:", "state", "==>"), "rdma.active_mtu": ("active_mtu:",), "rdma.rate": ("active_", "Rate:"),
              "rdma.link_layer": ("link_layer:", "Link layer:"), "rdma.gid": ("GID[",)}.get(f.path, ())
-    hits = [ln for ln in lines if any(w in ln.text for w in words) and "phys" not in ln.text.lower().split(":")[0]]
-    head = [lines[0]] if one.port.name and one.port.name in lines[0].text else []
+    hits = [ln for ln in lines if any(w in ln.text[:LOOK] for w in words) and "phys" not in ln.text[:40].lower()]
+    head = [lines[0]] if one.port.name and one.port.name in lines[0].text[:LOOK] else []
     return [*head, *hits[:4]] or lines[:1]

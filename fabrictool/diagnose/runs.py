@@ -35,7 +35,7 @@ class _Group:
 def judge(cases: Sequence[Case]) -> Iterator[Judged]:
     """Each run with its own log lines; logs without a run together, as those of many hosts are one run's. A single run that has no log
     lines of its own gets the logs beside it."""
-    runs = [c for c in cases if c.piece.kind is Kind.NCCL_TESTS]
+    runs = [c for c in cases if c.piece.kind is Kind.NCCL_TESTS][:MOST_RUNS]
     logs = [c for c in cases if c.piece.kind is Kind.NCCL_LOG]
     if len(runs) == 1 and logs and not _log((runs[0].piece,)).processes:
         yield _run(_Group((runs[0], *logs)))
@@ -51,8 +51,14 @@ def judge(cases: Sequence[Case]) -> Iterator[Judged]:
             yield _program(case)
 
 
+MOST_RUNS = 200  # of one input: each is read with the line numbers of the whole
+MOST_NODES = 1024  # more host names than that in one input are damage or a trap, and the judges look at each against each
+
+
 def _log(pieces: Iterable[Piece]) -> NcclLog:
-    return log.merge([log.parse(numbered(p), source=p.source) for p in pieces])
+    """All of them as one; empty where there are too many hosts."""
+    merged = log.merge([log.parse(numbered(p), source=p.source) for p in pieces])
+    return merged if len({p.key.node for p in merged.processes}) <= MOST_NODES else NcclLog()
 
 
 def _run(group: _Group) -> Judged:

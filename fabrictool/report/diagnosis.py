@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from fabrictool.model import Finding, Report, Result, Status
+from fabrictool.model import Code, Finding, Report, Result, Status
 from fabrictool.report import totals
 from fabrictool.report.clean import excerpt, scrubbed
 from fabrictool.report.exit import exit_of
+from fabrictool.report.fold import node_names
 from fabrictool.report.page import Page
 from fabrictool.report.show import Show
 
 SIGN = {Status.PASS: "✓", Status.FAIL: "✗", Status.UNKNOWN: "?", Status.WARN: "!", Status.SKIP: "-"}
 RANK = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS, Status.SKIP)
-FEW = 4  # lines of proof that are shown without -v
+# What is shown without -v: lines of proof, findings of one code, things that are well.
+FEW, ALIKE, EVIDENCE = 4, 3, 8
 
 
 def _finding(page: Page, f: Finding, show: Show) -> None:
@@ -45,12 +47,21 @@ def _result(page: Page, result: Result, show: Show) -> None:
     where = str(result.evidence.get("where", ""))
     page.line((f"{SIGN[result.status]} {result.status:<7}  ", totals.STYLE[result.status]), (result.check, "bold"),
               f"  {result.summary}" if result.summary else "", (f"  {where}", "dim"))
-    shown = [f for f in result.findings if f.bad or show.verbose]
-    for f in sorted(shown, key=lambda f: RANK.index(f.status)):
-        _finding(page, f, show)
-    passed = dict.fromkeys(_evidence(f) for f in result.findings if f.status is Status.PASS)
+    shown = sorted((f for f in result.findings if f.bad or show.verbose), key=lambda f: RANK.index(f.status))
+    alike: dict[tuple[Status, Code], list[Finding]] = {}
+    for f in shown:
+        alike.setdefault((f.status, f.code), []).append(f)
+    for (status, code), same in alike.items():
+        for f in same if show.verbose else same[:ALIKE]:
+            _finding(page, f, show)
+        rest = [] if show.verbose else same[ALIKE:]
+        if rest:
+            nodes = node_names(n for f in rest for n in f.subject.nodes)
+            page.line((f"  {SIGN[status]} ", totals.STYLE[status]), (str(code), "bold"), f"  {len(rest)} more, on {nodes} (-v shows all)")
+    passed = tuple(dict.fromkeys(_evidence(f) for f in result.findings if f.status is Status.PASS))
     if not show.verbose and passed:
-        page.field("", scrubbed("; ".join(passed)), indent=5 if not shown else 0, style="dim")
+        more = f"; and {len(passed) - EVIDENCE} more (-v shows all)" if len(passed) > EVIDENCE else ""
+        page.field("", scrubbed("; ".join(passed[:EVIDENCE])) + more, indent=5 if not shown else 0, style="dim")
 
 
 def _evidence(f: Finding) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from fabrictool.snapshot.sniff.clean import lines
-from fabrictool.snapshot.sniff.model import Input, Kind, Line, Piece, Stream
+from fabrictool.snapshot.sniff.model import LOOK, Input, Kind, Line, Piece, Stream
 from fabrictool.snapshot.sniff.prefix import unwrapped
 from fabrictool.snapshot.sniff.prompt import device
 from fabrictool.snapshot.sniff.split import pieces
 from fabrictool.snapshot.sniff.unpack import MAX_BYTES, Refused, decode
 
-__all__ = ["MAX_BYTES", "Input", "Kind", "Line", "Piece", "Refused", "Stream", "decode", "device", "sniff"]
+__all__ = ["LOOK", "MAX_BYTES", "Input", "Kind", "Line", "Piece", "Refused", "Stream", "decode", "device", "sniff"]
 
 
 def sniff(given: Input) -> tuple[Piece, ...]:

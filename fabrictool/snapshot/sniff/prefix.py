@@ -16,7 +16,7 @@ from fabrictool.snapshot.sniff.grammar import TIME, start
 from fabrictool.snapshot.sniff.model import LOOK, Line, Stream
 
 ROUNDS = 5  # prefixes within prefixes: kubectl, time, mpirun, rank
-SAMPLE = 1500  # lines of a run that are looked at
+SAMPLE = 500  # lines of a run that are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ PREFIXES: tuple[Prefix, ...] = (
     _prefix(r"\[?\d{10}(?:\.\d{1,9})?\]?:? "),  # seconds since 1970
     _prefix(r" {0,5}\d{1,5}: ?"),  # srun -l, grep -n
     _prefix(r"\[\d{1,5}\] ?"),  # MPICH -prepend-rank
-    _prefix(r"(?P<host>[A-Za-z0-9][\w.-]{0,62}): ?"),  # pdsh, clush
+    _prefix(r"(?P<host>[A-Za-z0-9][\w.-]{0,62}):(?: |$)"),  # pdsh, clush
     _prefix(r"(?:[\w./-]{1,120}/)?[\w.-]{1,80}\.(?:log|txt|out|err)(?::\d{1,8})?: ?"),  # grep -H
     _prefix(r" *\d{1,6}(?:\t|  )"),  # cat -n, less -N
 )

@@ -50,6 +50,7 @@ class _Open:
         return not self.over or process(line.text) in self.processes
 
 
+NEAR = 50  # blocks before a run among which its early log lines may be
 _PROCESS = re.compile(r"(?:\[[\d :.+-]{8,40}\] )?([\w.-]{1,80}:\d{1,9}):\d{1,9} ")
 
 
@@ -172,10 +173,11 @@ def _by_content(section: _Section) -> Iterator[_Open]:
     logs: dict[Kind, _Open] = {}
     now = _Open(Kind.UNKNOWN)
     at = 0
+    documents = _Documents(section)
     while at < len(lines):
         line = lines[at]
         kind = start(line.text)
-        if kind is None and jsontext.opens(line.text) and (until := _document(section, at)):
+        if kind is None and jsontext.opens(line.text) and (until := documents.end(at)):
             yield now
             kind = jsontext.kind_of("\n".join(ln.text for ln in lines[at:until])) or section.kind or Kind.UNKNOWN
             yield _Open(kind, lines[at:until])
@@ -200,22 +202,41 @@ def _begun(kind: Kind, logs: dict[Kind, _Open]) -> _Open:
     return made
 
 
-def _document(section: _Section, at: int) -> int:
-    """The end of a JSON document of a known tool that begins here; 0 if there is none."""
-    until = jsontext.end(section.lines, at)
-    text = "\n".join(ln.text for ln in section.lines[at:until])
-    if jsontext.kind_of(text) is None and not (text.strip() in ("[]", "{}") and section.kind):
+class _Documents:
+    """JSON documents of known tools. What is none is not looked at again for each of its lines, and not more than `TRIES` times to the
+    end of the text."""
+
+    TRIES = 5
+
+    def __init__(self, section: _Section) -> None:
+        self.section = section
+        self.after = 0
+        self.tries = 0
+
+    def end(self, at: int) -> int:
+        """The end of the document that begins here; 0 if there is none."""
+        lines = self.section.lines
+        if at < self.after or self.tries >= self.TRIES:
+            return 0
+        until = jsontext.end(lines, at)
+        text = "\n".join(ln.text for ln in lines[at:until])
+        if jsontext.kind_of(text) is not None or (text.strip() in ("[]", "{}") and self.section.kind):
+            return until
+        if until == len(lines):
+            self.tries += 1
+        else:
+            self.after = until
         return 0
-    return until
 
 
 def _merged(blocks: Iterable[_Open]) -> list[_Open]:
     """Each block once, none empty. What ranks of an nccl-tests run logged before its first line is part of the run."""
     out: list[_Open] = []
     for block in {id(b): b for b in blocks}.values():
-        early = next((b for b in out if b.kind is Kind.NCCL_LOG and b.processes & block.processes), None)
-        if block.kind is Kind.NCCL_TESTS and early is not None:
-            out.remove(early)
-            block.lines = sorted([*early.lines, *block.lines], key=lambda ln: ln.number)
+        if block.kind is Kind.NCCL_TESTS:
+            early = next((b for b in reversed(out[-NEAR:]) if b.kind is Kind.NCCL_LOG and b.processes & block.processes), None)
+            if early is not None:
+                out.remove(early)
+                block.lines = sorted([*early.lines, *block.lines], key=lambda ln: ln.number)
         out.append(block)
     return [b for b in out if any(ln.text.strip() for ln in b.lines)]
