@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fabrictool.collective import log, result, symptoms, tests_json, tests_text, transport
+from fabrictool.collective import bands, log, result, symptoms, tests_json, tests_text, transport
 from fabrictool.collective.expect import Expect, of_gpu
 from fabrictool.collective.logmodel import NcclLog
 from fabrictool.collective.model import Asked, Ending, TestRun
@@ -16,6 +16,8 @@ from fabrictool.diagnose.proof import numbered, proven
 from fabrictool.model import Code, Finding, Status, Subject, SubjectKind, Unreadable, Value
 from fabrictool.room import About
 from fabrictool.snapshot.sniff import Kind, Piece
+from fabrictool.spec import CollectiveSpec, NodeSpec
+from fabrictool.values import Rate
 
 KINDS = frozenset({Kind.NCCL_TESTS, Kind.NCCL_TESTS_JSON, Kind.NCCL_LOG, Kind.PROGRAM})
 PATH = "collective"
@@ -71,7 +73,7 @@ def _run(group: _Group) -> Judged:
     told = list(_transport(seen, run, group)) if seen.processes else []
     faults = list(_symptoms(seen, rc is not None)) if seen.processes else []
     findings = [*(f for f in own if f.code is Code.WRONG_RESULT and f.status is Status.FAIL), *faults, *own, *told,
-                *_one_node(run, subject, told), *_bandwidth(run, subject)]
+                *_one_node(run, subject, told), *_bandwidth(run, subject, first.wants)]
     unproven = (NO_LOG,) if not seen.processes and run.concluded else _unproven(told)
     return Judged(Kind.NCCL_TESTS, group.pieces, proven(findings, group.pieces), _about(run), unproven)
 
@@ -148,12 +150,32 @@ def _one_node(run: TestRun, subject: Subject, told: Sequence[Finding]) -> Iterat
             remedy="run over at least two nodes")
 
 
-def _bandwidth(run: TestRun, subject: Subject) -> Iterator[Finding]:
-    """Told, and never judged: what it should be only the ports' rate says."""
+def _bandwidth(run: TestRun, subject: Subject, wants: Mapping[str, NodeSpec]) -> Iterator[Finding]:
+    """Without a spec it is told, and not judged: what it should be only the ports' rate says."""
     busbw = result.gate_busbw(run)
-    if isinstance(busbw, Value):
-        largest = max(r.size_bytes for r in run.rows)
-        yield About(Code.LOW_BUSBW, subject, f"{PATH}.busbw", "").ok(f"{busbw.value:g} GB/s bus bandwidth at {largest} bytes")
+    if not isinstance(busbw, Value):
+        return
+    about = About(Code.LOW_BUSBW, subject, f"{PATH}.busbw", "")
+    text = f"{busbw.value:g} GB/s bus bandwidth at {max(r.size_bytes for r in run.rows)} bytes"
+    named = [wants.get(h) or wants.get(h.partition(".")[0]) for h in run.hosts]
+    nodes = [w for w in named if w is not None and w.ports and all(p.rate_gbit for p in w.ports.values())]
+    if len(nodes) < 2 or len(nodes) < len(named):
+        yield about.ok(text)
+        return
+    carries = bands.smallest([_capacity(w) for w in nodes])
+    least = max((w.collective or CollectiveSpec()).min_share_of_line_rate for w in nodes)
+    wanted = f"at least {carries.gbytes_per_s * least:.2f} GB/s: {least:g} of {carries}, by the spec's rates"
+    lies = bands.band(busbw.value, carries, least)
+    if lies in (bands.Band.GOOD, bands.Band.ABOVE):  # over two nodes a tree may show more than the ports carry
+        yield about.ok(text, wanted)
+    else:
+        yield about.fail(text, wanted, bands.WHY[lies],
+                         remedy="see what the log says of the transport; then the checks rails, qos and path_mtu")
+
+
+def _capacity(want: NodeSpec) -> bands.Capacity:
+    return bands.Capacity(want.name, tuple(
+        bands.PortCapacity(name, Rate.gbit(port.rate_gbit or 0), None, len(port.functions)) for name, port in want.ports.items()))
 
 
 def _logs(group: _Group) -> Judged:
@@ -180,7 +202,7 @@ def _json(case: Case) -> Judged:
         return Judged(Kind.NCCL_TESTS_JSON, (case.piece,), proven([finding], (case.piece,)))
     subject, nodes = _subjects(got)
     findings = [*result.judge(got, Asked(), Ending(got.exit_status), subject, PATH, nodes), *_one_node(got, subject, []),
-                *_bandwidth(got, subject)]
+                *_bandwidth(got, subject, case.wants)]
     return Judged(Kind.NCCL_TESTS_JSON, (case.piece,), tuple(findings), _about(got),
                   ("which transport carried it: the file does not tell",))
 

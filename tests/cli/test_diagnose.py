@@ -164,11 +164,27 @@ def test_against_a_spec(capsys: Capsys) -> None:
     assert as_json(capsys, *spec, "--node", "spark02", paste("ip-healthy"))[0] == 0
     kept = as_json(capsys, *spec, "--node", "spark02", paste("netplan-no-mtu"))
     assert (kept[0], codes(kept[1])) == (1, {"LINK_MTU_PERSISTED"})
+    assert as_json(capsys, *spec, paste("run-healthy"))[0] == 0  # 22.9 of 25 GB/s
     lossy = as_json(capsys, *spec, paste("ethtool-discards"))  # its switch has no PFC
     assert (lossy[0], codes(lossy[1])) == (0, {"PACKET_LOSS"})
     assert run(["diagnose", *spec, "--node", "spark9", paste("mail")]) == 64
     assert "did you mean" in capsys.readouterr().err
     assert run(["diagnose", "-i", "no-such.yaml", paste("mail")]) == 78
+
+
+def test_a_run_against_a_spec(tmp_path: Path, capsys: Capsys) -> None:
+    spec = ["-i", "inventories/spark4.yaml"]
+    slow = tmp_path / "run.txt"
+    text = Path(paste("run-healthy")).read_text()
+    slow.write_text(text.replace("  22.88 ", "  11.40 ").replace("11732.3", "23547.0"))
+    assert as_json(capsys, str(slow))[0] == 0
+    code, value = as_json(capsys, *spec, str(slow))
+    assert (code, codes(value)) == (1, {"LOW_BUSBW"})
+    assert "one rail" in value["results"][0]["findings"][0]["why"]
+    (tmp_path / "nccl.log").write_text(Job(hosts=("spark01", "spark02"), hcas=("rocep1s0f0:1/RoCE",)).log())
+    assert as_json(capsys, str(tmp_path / "nccl.log"))[0] == 0
+    code, value = as_json(capsys, *spec, str(tmp_path / "nccl.log"))
+    assert (code, codes(value)) == (1, {"SINGLE_RAIL"})
 
 
 def test_a_secret_is_not_shown(tmp_path: Path, capsys: Capsys) -> None:
