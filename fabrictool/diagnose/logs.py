@@ -119,10 +119,11 @@ def judge_stacks(cases: Sequence[Case]) -> Iterator[Judged]:
     if waiting and apart and len(stands) > 1:
         case, dump, at, line = apart[0]
         who = f"pid {dump.pid}" if dump.pid else dump.command[:60]
+        others = f"{len(waiting)} others wait" if len(waiting) > 1 else "another waits"
         odd = About(Code.RANK_HANGS, case.subject, "system.stack.apart", "").fail(
-            f"{who} stands {at}, {len(waiting)} others wait", "all ranks in one phase", "the others wait for this one, or for a rank whose"
+            f"{who} stands {at}, {others}", "all ranks in one phase", "the others wait for this one, or for a rank whose"
             " stack is not here", remedy="look at what this process does or waits for; then at ranks that are not in this input")
-        findings.append(quoted(odd, case.piece, [line]))
+        findings = [*(f for f in findings if f.code is not Code.NOTHING_KNOWN), quoted(odd, case.piece, [line])]
     if not findings:
         findings = [_nothing(cases[0], "a stack dump", "no thread of it could be read",
                              "paste the whole dump: py-spy dump --native --pid PID")]

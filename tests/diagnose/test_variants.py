@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import re
 from collections.abc import Callable
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from fabrictool.model import Code, Status
 from fabrictool.snapshot.sniff import Input
-from tests.diagnose.table import ROWS, WRITTEN, Row, codes, findings, judged, of_bytes, of_text
+from tests.diagnose.table import CAPTURES, ROWS, WRITTEN, Row, codes, findings, judged, of_bytes, of_text
 from tests.diagnose.wraps import WRAPS
 
 FEW = {name: WRAPS[name] for name in ("crlf", "colours", "kubectl", "journal", "fence")}
@@ -101,3 +102,20 @@ def test_any_bytes(raw: bytes) -> None:
 @given(st.lists(st.sampled_from([line for r in WRITTEN for line in r.text.splitlines()]), max_size=40))
 def test_lines_in_any_order(lines: list[str]) -> None:
     assert Code.BUG not in codes(of_text("\n".join(lines)))
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if r.name.startswith("nccl-tests/") and r.name.endswith(".txt")], ids=lambda r: r.name)
+def test_other_hosts_pids_devices_and_sizes(row: Row) -> None:
+    """The verdict hangs on what is said, not on this machine's names."""
+    text = re.sub(r"\bvm\b", "gpu-node-17", row.text)
+    text = re.sub(r"(?<=gpu-node-17:)(\d+):(\d+)", lambda m: f"{int(m[1]) + 70000}:{int(m[2]) + 70000}", text)
+    text = re.sub(r"(?<=Pid )( *)(\d+)", lambda m: f"{m[1]}{int(m[2]) + 70000}", text)
+    text = text.replace("eth0", "ens17np0").replace("H200", "H20").replace("192.0.2.", "198.51.100.")
+    assert codes(of_text(text)) == row.codes
+
+
+def test_stacks_of_two_ranks_name_the_one_apart() -> None:
+    pair = [Input(n, (CAPTURES / "stacks" / f"exchange-{n}-native.txt").read_text()) for n in ("0", "1")]
+    told = [f for f in findings(judged(*pair)) if f.status is Status.FAIL]
+    assert {f.code for f in told} == {Code.RANK_HANGS}
+    assert any("pid 914 stands elsewhere" in f.got for f in told)

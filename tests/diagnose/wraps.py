@@ -36,5 +36,7 @@ WRAPS: Mapping[str, Callable[[str], str]] = {
     "journal": each("Nov 29 18:09:47 spark01 vllm[4242]: "),
     "kubectl and time": each("[pod/vllm-0/main] 2026-11-29T18:09:47.123456789Z "),
     "journal and mpirun": each("Nov 29 18:09:47 spark01 job[4242]: [1,0]<stdout>:"),
+    "prompt": lambda text: f"admin@node-a:~/runs$ ./collect.sh\n{text}admin@node-a:~/runs$ \n",
+    "exit status": lambda text: f"{text}[rc=0]\n",
     "no-break blanks": lambda text: text.replace(" ", "\u00a0"),
 }
