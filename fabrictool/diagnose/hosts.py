@@ -39,11 +39,12 @@ def _file(case: Case) -> Iterator[Finding]:
     about = About(Code.NAME_LOOPBACK, case.subject, "names.self", "")
     looped = [(row, name) for row in rows if hosts.loopback(row.entry.address) for name in row.entry.names if _meant(name, case)]
     for row, name in looped:
-        own = name.lower() in (case.node.lower(), case.node.lower().partition(".")[0]) or row.entry.address == "127.0.1.1"
+        own = name.lower().partition(".")[0] == case.node.lower().partition(".")[0] if case.node else \
+            row.entry.address == "127.0.1.1" or "." not in name
         got = f"{name} = {row.entry.address}"
         why = "Gloo and others advertise the address of the host's own name: loopback leads every other node to itself"
         remedy = f"replace {row.entry.address} by the node's address in the cluster's network; cloud-init's template as well"
-        make = about.fail if own or "." not in name else about.warn
+        make = about.fail if own or row.entry.address == "127.0.1.1" else about.warn
         yield quoted(make(got, "not a loopback address", why, remedy=remedy), piece, [row.line])
     yield from _twice(case, rows)
     yield from _spec(case, rows)

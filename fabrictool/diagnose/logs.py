@@ -10,6 +10,7 @@ from fabrictool.collective import kvtransfer, ucx
 from fabrictool.collective.ucx_judge import judge_ucx
 from fabrictool.diagnose.model import Case, Judged, quoted, softened
 from fabrictool.diagnose.proof import numbered
+from fabrictool.diagnose.times import starting
 from fabrictool.model import Code, Finding, Status
 from fabrictool.room import About
 from fabrictool.snapshot.sniff import Kind, Line, Piece
@@ -17,7 +18,6 @@ from fabrictool.system import kernel, stacks, xid
 from fabrictool.system.events import Device, Event, Hung, Link, Oom, Server, Trouble, Xid
 from fabrictool.system.phases import READINGS, Phase
 
-STARTING_S = 1800  # after a boot links come up one by one: OCI's health checks leave out the first 30 minutes (rdma_link_flapping.py)
 KERNEL = frozenset({Kind.KERNEL})
 STACKS = frozenset({Kind.PY_SPY, Kind.GDB})
 UCX = frozenset({Kind.UCX, Kind.UCX_INFO})
@@ -30,7 +30,7 @@ def _line(piece: Piece, number: int) -> list[Line]:
 
 def judge_kernel(case: Case) -> Iterator[Judged]:
     piece = case.piece
-    events = kernel.read(numbered(piece))
+    events = [e for e in kernel.read(numbered(piece)) if not (isinstance(e, Link) and starting(piece, e))]
     findings = [quoted(f, piece, _line(piece, at)) for f, at in _events(case, events)]
     if not findings:
         findings = [_nothing(case, f"{len(piece.lines)} lines of a kernel log",
@@ -77,8 +77,7 @@ def _event(case: Case, event: Event) -> Finding | None:
                     remedy=meaning.fix)
     if isinstance(event, Link):
         about = About(Code.LINK_EVENTS, node, f"system.link.{event.interface or event.pci}", "")
-        starting = event.line.up is not None and event.line.up < STARTING_S
-        return None if event.up or starting else about.fail(
+        return None if event.up else about.fail(
             f"{event.interface or event.pci} lost its link", "a link that stays", "connections over it broke or stalled",
             remedy="cable, transceiver, switch port; or somebody set the interface down, or its MTU, at that time")
     if isinstance(event, Server):

@@ -16,6 +16,8 @@ from fabrictool.snapshot.sniff import Kind, Line, Piece
 
 KINDS = frozenset({Kind.IP_JSON, Kind.IP_TEXT, Kind.ETHTOOL, Kind.SOCKETS})
 Row = tuple[Netdev, tuple[int, ...], bool]
+JUMBO = 4200  # bytes: below, RoCE does not send packets of 4,096
+_PORT = re.compile(r"np\d{1,2}$|^(?:roce|ib)")
 _NAME = re.compile(r'"([\w.@-]{1,64})"')
 _ROW = re.compile(r"(?:(?:tcp6?|udp)\s+)?(?:([A-Z][A-Z-]{3,11}\d?)\s+)?(\d{1,9})\s+(\d{1,9})\s+(\S{1,80}):(\d{1,5}|\*)"
                   r"\s+(\S{1,80}):(\d{1,5}|\*)(?:\s+([A-Z_]{4,11}\d?))?(?:\s+(.{0,300}))?")
@@ -99,7 +101,7 @@ def _against_spec(case: Case, n: Netdev, no_carrier: bool) -> Iterator[Finding]:
 def _shared_subnets(case: Case, rows: Sequence[Row]) -> Iterator[Finding]:
     """Two plain interfaces with addresses of one IPv4 network: the kernel may answer ARP for either on either."""
     piece = case.piece
-    plain = [(n, at) for n, at, _ in rows if not n.kind and not n.master and n.name != "lo" and not n.parent]
+    plain = [(n, at) for n, at, _ in rows if not n.kind and not n.master and not n.parent and _rail(n)]
     for (a, at_a), (b, at_b) in combinations(plain[:64], 2):
         nets = [(x.network, y.network) for x in a.addresses for y in b.addresses if x.version == y.version == 4]
         if any(x.overlaps(y) and not x.is_link_local and x.prefixlen < 32 for x, y in nets):
@@ -109,6 +111,11 @@ def _shared_subnets(case: Case, rows: Sequence[Row]) -> Iterator[Finding]:
                                 "peers may learn the wrong rail's MAC, unless arp_ignore 1, arp_announce 2, rp_filter 2 are set on both",
                                 remedy="give each rail its own subnet, or set the three sysctls on these interfaces")
             yield quoted(warned, piece, [piece.lines[i] for i in (*at_a[-1:], *at_b[-1:])])
+
+
+def _rail(n: Netdev) -> bool:
+    """Whether it may be an interface of the fabric: by its name (a port of a multi-port NIC) or its MTU. Others share a LAN as a rule."""
+    return _PORT.search(n.name) is not None or (n.name != "lo" and isinstance(n.mtu, Value) and n.mtu.value >= JUMBO)
 
 
 def _ethtool(case: Case) -> Iterator[Finding]:

@@ -80,7 +80,7 @@ def verdict_line(report: Report) -> str:
         codes = ", ".join(dict.fromkeys(str(f.code) for f in fails))
         parts.append(f"{len(fails)} fault{'s' * (len(fails) != 1)}: {codes}")
     if unknown:
-        parts.append("nothing known found" if not fails and all(f.path == "diagnose.known" for f in unknown)
+        parts.append("nothing known found" if not fails and all(f.code is Code.NOTHING_KNOWN for f in unknown)
                      else f"{len(unknown)} without a verdict")
     if warned:
         parts.append(f"{warned} to look at")
