@@ -72,6 +72,16 @@ RULES: tuple[Rule, ...] = (
          "look at the logs of the ranks that wrote nothing", "timeout after"),
     rule(r"Watchdog caught collective operation timeout", Code.RANK_HANGS, "a collective did not end in time: a peer died or hangs, or "
          "ranks call different collectives", "run the hang check; look for the first error on any rank", "Watchdog caught"),
+    rule(r"watchdog got stuck for [0-9]{1,7} seconds|Heartbeat monitor timed out", Code.RANK_HANGS, "a call of CUDA or NCCL does not come "
+         "back, or a thread holds Python's lock: not even PyTorch's watchdog went on", "look at the stacks of this process (py-spy dump "
+         "--native), and at the kernel log of its node for Xid", "watchdog got stuck", "Heartbeat monitor"),
+    # What the watchdog does after an error, whichever it was.
+    rule(r"Received a dump signal due to a collective timeout|failure detected by watchdog|Some NCCL operations have failed or timed out",
+         Code.RANK_HANGS, "PyTorch's watchdog ends this rank after an error or a timeout: that is why it ends, not what went wrong",
+         "look for the first error, on any rank", "dump signal", "detected by watchdog", "Some NCCL operations", weight=Weight.AFTER),
+    rule(r"(?:recv|send)[A-Za-z]{0,40} failed on SocketImpl|store->get\(.{1,80}\) got error: (?:Failed to recv|Connection|Broken pipe)|"
+         r"Failed to recv, got 0 bytes", Code.RANK_DIED, "the store is gone, and with it the process of rank 0: this rank shows only the "
+         "consequence", "look at rank 0's own output", "failed on SocketImpl", "got error: ", "Failed to recv", weight=Weight.AFTER),
     rule(r"(?:pair\.cc:[0-9]{1,5}\].{0,40}|TCPStore.{0,80})(?:Connection (?:closed|reset) by peer|Broken pipe|failed to recv)",
          Code.RANK_DIED, "the other end is gone: this rank shows only the consequence", "look at that rank's own log", "Connection closed",
          "Connection reset", "Broken pipe", "failed to recv", weight=Weight.AFTER),

@@ -59,14 +59,14 @@ class _Seen:
         return Symptom(self.told, self.first.process, tuple(self.proof), self.lines, self.order, self.first.stamp)
 
 
-def meaning(line: LogLine) -> Told | None:
-    """What one line says, by the first rule that fits."""
+def meaning(line: LogLine, *, quoted: bool = False) -> Told | None:
+    """What one line says, by the first rule that fits. `quoted`: a program repeats here what NCCL said."""
     if line.level in (Level.DAMAGED, Level.VERSION):
         return None
     text = f"{line.where} {line.text}" if line.where else line.text
     if not _ANY.search(text):
         return None
-    library = line.level is not Level.OTHER or "nccl" in text.casefold()
+    library = quoted or line.level is not Level.OTHER or "nccl" in text.casefold()
     for r in _rules(library):
         if any(n in text for n in r.needles):
             m = r.pattern.search(text)
@@ -74,6 +74,11 @@ def meaning(line: LogLine) -> Told | None:
             if told:
                 return told
     return None
+
+
+def _quotes(before: LogLine, line: LogLine) -> bool:
+    """PyTorch's errors end with `Last error:` and, on the next line, the last warning of NCCL."""
+    return before.text == "Last error:" and (before.source, before.number + 1) == (line.source, line.number)
 
 
 def _rules(library: bool) -> Iterator[Rule]:
@@ -87,8 +92,9 @@ def diagnose(log: NcclLog) -> Diagnosis:
     progress: dict[ProcessKey, int] = {}
     unexplained: list[LogLine] = []
     failed: dict[ProcessKey, None] = {}
+    before: LogLine | None = None
     for order, line in enumerate(log.lines):
-        told = meaning(line)
+        told, before = meaning(line, quoted=before is not None and _quotes(before, line)), line
         if told is None:
             if line.level in (Level.WARN, Level.ABORT) and line.text:
                 unexplained.append(line)

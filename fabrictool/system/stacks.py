@@ -1,4 +1,5 @@
-"""Stack dumps: py-spy (with and without --native), gdb's `thread apply all bt`, eu-stack and pstack; text -> where each process stands.
+"""Stack dumps: py-spy (with and without --native), gdb's `thread apply all bt`, eu-stack and pstack, Python's faulthandler; text -> where
+each process stands.
 
 Never raises. What is cut keeps the frames that are whole.
 """
@@ -8,12 +9,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from fabrictool.system.frames import LONGEST, Frame, native, short
 from fabrictool.system.phases import SIGNS, Phase, Sign
 
 KERNEL = "kernel"
+FAULT = "faulthandler"
 MOST_FRAMES = 400  # of one thread
 MOST_THREADS = 2000
-LONGEST = 16_384  # characters of a line: a C++ template has thousands
 
 _PROCESS = re.compile(r"Process (\d{1,10}): ?(.*)$")
 _EU_PROCESS = re.compile(r"PID (\d{1,10}) - \S{1,60}$")
@@ -22,23 +24,15 @@ _GDB_PROCESS = re.compile(r"Attaching to (?:program: .{0,500}, )?process (\d{1,1
 _PYSPY_THREAD = re.compile(r"Thread (0x[0-9A-Fa-f]{1,16}|\d{1,10}) \(([a-z+]{1,20})\)(?:: ?\"(.{0,200})\")?$")
 _GDB_THREAD = re.compile(r"Thread \d{1,6} \((?:Thread 0x[0-9a-f]{1,16} \()?LWP (\d{1,10})\)?(?: \"(.{0,64})\")?\):?$")
 _EU_THREAD = re.compile(r"TID (\d{1,10})(?: \"?(.{0,64}?)\"?)?:$")
+_FAULT_THREAD = re.compile(r"(?:Current thread|Thread) (0x[0-9A-Fa-f]{1,16})(?: \[(.{0,64}?)\])?(?: \([^()]{1,40}\))? "
+                           r"\(most recent call first\):$")
+_FAULT_FRAME = re.compile(r"  File \"(.{1,4000})\", line (\d{1,9}|\?\?\?) in (.{1,400})$")
+# What faulthandler prints before the threads: a dump of one process.
+_FAULT = re.compile(r"Timeout \((?:\d{1,4} days?, )?\d{1,3}:\d\d:\d\d(?:\.\d{1,6})?\)!$|Fatal Python error: .{1,200}$")
 _PYSPY_FRAME = re.compile(r" {2,8}(\S.*?) \(([^()]{1,4000})\)$")
 _NUMBERED = re.compile(r"#\d{1,4} {1,4}(?:0x[0-9a-fA-F]{1,16}(?: in| -)? )?(?:- \d{1,2} )?(\S.*)$")
 _PROMPT = re.compile(r"\(gdb\) ?")
 _KERNEL_TASK = re.compile(r"@task (\d{1,10}) (\S{1,64}) (\S{1,100})(?: .{0,200})?$")  # node/hang.sh, where no tool can read the stack
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """`function`: with its last namespace, without templates and arguments; `where`: file and line, or the library."""
-
-    function: str
-    where: str = ""
-
-    @property
-    def name(self) -> str:
-        """Without any namespace."""
-        return self.function.rsplit("::", 1)[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +127,14 @@ class _Reader:
             if m:
                 self._thread(tool, m[1], (m[3] if tool == "py-spy" else m[2]) or "")
                 return
+        if _FAULT.match(line):
+            self._close()
+            self._process = (FAULT, None, "")
+            return
+        m = _FAULT_THREAD.match(line)
+        if m:
+            self._thread(FAULT, m[1], m[2] or "")
+            return
         m = _KERNEL_TASK.match(line)
         if m:
             self._thread(KERNEL, m[1], m[2])
@@ -164,14 +166,25 @@ class _Reader:
             self._head = ("", "")  # a plain `bt` of one thread
         if self._head is None or len(self._frames) >= MOST_FRAMES:
             return
+        if self._process is not None and self._process[0] == FAULT:
+            self._fault(line)
+            return
         if numbered:
-            self._frames.append(_native(numbered[1]))
+            self._frames.append(native(numbered[1]))
             return
         m = _PYSPY_FRAME.match(line)
         if m:
-            self._frames.append(Frame(_short(m[1]), m[2]))
+            self._frames.append(Frame(short(m[1]), m[2]))
         elif re.match(r" {2,8}\S+$", line):  # py-spy: a native frame whose library is not known
-            self._frames.append(Frame(_short(line.strip())))
+            self._frames.append(Frame(short(line.strip())))
+
+    def _fault(self, line: str) -> None:
+        """A thread ends at the first line that is no frame: what the process printed before and after stands around it."""
+        m = _FAULT_FRAME.match(line)
+        if m:
+            self._frames.append(Frame(short(m[3]), f"{m[1]}:{m[2]}"))
+        else:
+            self._end_thread()
 
     def _end_thread(self) -> None:
         if self._head is not None:
@@ -182,7 +195,7 @@ class _Reader:
         self._end_thread()
         if self._process is not None and self._threads:
             tool, pid, command = self._process
-            if pid is None and tool != "py-spy":  # the first thread of a process has its number
+            if pid is None and tool not in ("py-spy", FAULT):  # the first thread of a process has its number
                 pid = min((int(t.tid) for t in self._threads if t.tid.isdigit()), default=None)
             self._dumps.append(Dump(tool, pid, command, tuple(self._threads)))
         self._threads, self._process = [], None
@@ -190,33 +203,6 @@ class _Reader:
     def done(self) -> tuple[Dump, ...]:
         self._close()
         return tuple(self._dumps)
-
-
-def _native(text: str) -> Frame:
-    """gdb: `name (args) at file:line` or `name (args) from library`; eu-stack: `name(args)` and perhaps ` - library`."""
-    where = re.search(r" (?:at|from) (\S{1,400})$", text)
-    library = re.search(r" - (/\S{1,400})$", text)
-    found = where or library
-    head = text[:found.start()] if found else text
-    return Frame(_short(head), found[1] if found else "")
-
-
-def _short(text: str) -> str:
-    """`ns::Class<T>::method(args) const` -> `Class::method`; what stands in <>, () and {} goes, however deep."""
-    out: list[str] = []
-    depth = 0
-    for at, ch in enumerate(text[:LONGEST]):
-        if ch in "<({[":
-            if depth == 0 and ch == "<" and at == 0:
-                return text[:80]  # <module>, <lambda>
-            depth += 1
-        elif ch in ">)}]":
-            depth = max(0, depth - 1)
-        elif depth == 0:
-            out.append(ch)
-    plain = "".join(out).replace("const", " ").split()
-    parts = [p for p in (plain[0] if plain else text[:80]).split("::") if p]
-    return "::".join(parts[-2:])[:200]
 
 
 def merged(dumps: tuple[Dump, ...]) -> tuple[Dump, ...]:

@@ -32,6 +32,10 @@ PAIR = "144] timed out connecting: SO_ERROR: Connection refused, remote=[{}]:189
     ("torch.distributed.DistStoreError: wait timeout after 300000ms, keys: /default_pg/0//cpu//0", Code.INIT_HANG, "never came"),
     ("[rank0]:[E1129 18:09:47 ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=48211)",
      Code.RANK_HANGS, "did not end in time"),
+    ("[PG ID 0 PG GUID 0 Rank 0] ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring enqueued "
+     "collectives. This typically indicates a NCCL/CUDA API hang blocking the watchdog", Code.RANK_HANGS, "does not come back"),
+    ("ncclInvalidUsage: This usually reflects invalid usage.\nLast error:\nFailed to initialize any NET plugin", Code.NCCL_NO_DEVICE,
+     "is not there"),
 ])
 def test_torch_symptoms(text: str, code: Code, says: str) -> None:
     log = parse(f"INFO starting\n{text}\nTraceback (most recent call last):\n", node="spark02")
@@ -40,7 +44,7 @@ def test_torch_symptoms(text: str, code: Code, says: str) -> None:
     assert (got.root.code, says in got.root.cause, bool(got.root.fix)) == (code, True, True), got.root.cause
     (f,) = judge_symptoms(got, log, "diagnose")
     assert (f.status, f.code, f.subject.nodes, f.path) == (Status.FAIL, code, ("spark02",), "diagnose.cause")
-    assert f.got.startswith("line 2: ")
+    assert f.got.startswith(f"line {2 + text.count(chr(10))}: ")
 
 
 @pytest.mark.parametrize("text", [
@@ -61,6 +65,29 @@ def test_a_peer_that_went_away_is_a_consequence() -> None:
     got = diagnose(log)
     assert (got.root, [s.code for s in got.after]) == (None, [Code.RANK_DIED])
     assert [(f.status, f.code) for f in judge_symptoms(got, log, "diagnose")] == [(Status.UNKNOWN, Code.RANK_DIED)]
+
+
+@pytest.mark.parametrize(("text", "code"), [
+    ("[c10d] recvValueWithTimeout failed on SocketImpl(fd=52, addr=[localhost]:33424, remote=[localhost]:29714): Failed to recv, got 0 "
+     "bytes. Connection was likely closed. Did the remote server shutdown or crash?", Code.RANK_DIED),
+    ("DistBackendError: [1] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store by key '0', but "
+     "store->get('0') got error: Failed to recv, got 0 bytes.", Code.RANK_DIED),
+    ("Received a dump signal due to a collective timeout from this local rank and we will try our best to dump", Code.RANK_HANGS),
+    ("[PG ID 0 PG GUID 0(default_pg) Rank 0]  failure detected by watchdog at work sequence id: 109 PG status:", Code.RANK_HANGS),
+    ("Collective WorkNCCL(SeqNum=109) raised the following async exception: NCCL error: remote process exited or there was a network "
+     "error", Code.RANK_DIED),
+    ("ncclRemoteError: A call failed.\nLast error:\nsocketProgress: Connection closed by remote peer ", Code.RANK_DIED),
+])
+def test_what_only_follows_from_another_error(text: str, code: Code) -> None:
+    got = diagnose(parse(f"INFO starting\n{text}\n", node="spark02"))
+    assert (got.root, {s.code for s in got.after}) == (None, {code})
+
+
+@pytest.mark.parametrize("text", ["Last error: none\nFailed to initialize any NET plugin", "Last error:\n\nConnection closed by peer",
+                                  "Failed to initialize any NET plugin"])
+def test_only_the_line_after_last_error_is_read_as_nccls(text: str) -> None:
+    got = diagnose(parse(text))
+    assert (got.causes, got.after) == ((), ())
 
 
 def test_the_lone_rank_is_named_as_one_that_may_not_be_at_fault() -> None:
