@@ -68,7 +68,7 @@ def command(names: tuple[str, ...], inventory: Path, limit: str, bundle: Path | 
         if save is not None:
             _save(save, got, recordings.values())
         chosen = options.Selection(inventory, limit, ask_sudo)
-        line = next_line(report, Mode.CHECK, chosen, offline=bundle is not None)
+        line = next_line(report, Mode.CHECK, chosen, offline=bundle is not None, names=names)
         code = emit(report, outputs, Show(Mode.CHECK, bool(verbose), strict, line))
         return Exit.INTERRUPTED if got.interrupted else code
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from fabrictool.collective.interfaces import chosen, suspicious
 from fabrictool.collective.logmodel import NcclLog, Proof
@@ -28,8 +29,7 @@ def judge_symptoms(got: Diagnosis, log: NcclLog, path: str, *, ended: bool = Fal
         yield _cause(s, got, f"{path}.cause", first=root is not None and s.code is root.code)
     if root is None:
         yield from _consequences(got, path)
-        for node in dict.fromkeys(h.process.node for h in got.stuck):
-            yield _held([h for h in got.stuck if h.process.node == node], log, f"{path}.start", ended)
+        yield from _start(got.stuck, log, f"{path}.start", ended)
         if got.finished and not got.stuck and not got.after and not got.erring:
             nodes = tuple(dict.fromkeys(k.node for k in got.finished))
             count = len(got.finished)
@@ -74,7 +74,25 @@ def _consequences(got: Diagnosis, path: str) -> Iterator[Finding]:
             str(s.proof[0]), "no error", s.cause, status=Status.UNKNOWN, remedy=s.fix)
 
 
-def _held(held: list[Stuck], log: NcclLog, where: str, ended: bool) -> Finding:
+def _start(stuck: Sequence[Stuck], log: NcclLog, where: str, ended: bool) -> Iterator[Finding]:
+    """A finding for each node. Where all logs were read when the run was over, only the nodes that came least far are told of: the others
+    wait for them; and as one where all came as far."""
+    by_node: dict[str, list[Stuck]] = {}
+    for h in stuck:
+        by_node.setdefault(h.process.node, []).append(h)
+    least = min((h.phase for h in stuck), default=None)
+    behind = [n for n, held in by_node.items() if not ended or any(h.phase is least for h in held)]
+    ahead = [n for n in by_node if n not in behind]
+    if ended and len(behind) == len(by_node) > 1:
+        found = _held(list(stuck), log, where, ended)
+        yield replace(found, subject=_fleet(tuple(behind)), why=f"{found.why}; all {len(behind)} nodes came as far as this")
+        return
+    for n in behind:
+        found = _held(by_node[n], log, where, ended)
+        yield replace(found, why=f"{found.why}; the others came further and wait: {', '.join(ahead[:8])}") if ahead else found
+
+
+def _held(held: Sequence[Stuck], log: NcclLog, where: str, ended: bool) -> Finding:
     """Of one node: its ranks that did not get through their start, the one that came least far first."""
     first = min(held, key=lambda h: h.phase)
     why = f"its log ends here: {first.phase.text}"
@@ -87,7 +105,7 @@ def _held(held: list[Stuck], log: NcclLog, where: str, ended: bool) -> Finding:
         remedy="compare the last lines of all ranks: a missing rank, a wrong bootstrap interface, a firewall; run the hang check")
 
 
-def _ranks(held: list[Stuck]) -> str:
+def _ranks(held: Sequence[Stuck]) -> str:
     ranks = tuple(dict.fromkeys(r for h in held for r in h.ranks))
     if not ranks:
         return f"{len(held)} process{'' if len(held) == 1 else 'es'} whose rank is not known yet"

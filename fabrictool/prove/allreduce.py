@@ -88,7 +88,7 @@ def _counters(case: Case, facts: AllReduce, failed: frozenset[str]) -> Iterator[
     the run with NCCL's own choice moved is told only where the gated ones are well."""
     by_run: dict[str, list[Finding]] = {run: [] for run in facts.runs}
     default: list[Finding] = []
-    for said in rdma_counters.judge(case):
+    for said in rdma_counters.measured(case):
         if not isinstance(said, Finding):
             yield said
             continue

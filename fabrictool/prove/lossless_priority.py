@@ -5,7 +5,8 @@ A host proves its own side. What the switch does is never proven, so a fabric is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 
 from fabrictool.counters import Span
@@ -13,7 +14,8 @@ from fabrictool.counters.loss import Growth, Kind, function_growth, port_growth
 from fabrictool.model import Code, Evidence, Finding, Reason, Said, Status, Subject, SubjectKind, Unproven, Unreadable, Value
 from fabrictool.prove import priority
 from fabrictool.prove.case import Case
-from fabrictool.prove.facts import all_reduce
+from fabrictool.prove.facts import AllReduce, all_reduce
+from fabrictool.prove.overruns import bad_once
 from fabrictool.prove.paper import NAME, agreement, chain
 from fabrictool.prove.wire import Member, expected_of, good_runs, member, run_span
 from fabrictool.room import About
@@ -43,7 +45,8 @@ def judge(case: Case) -> Iterator[Said]:
         agreed = agreement(tuple(asked.values()))
         yield agreed
         level = Proven.AGREED if agreed.status is Status.PASS else level
-    said = list(_traffic(case, asked))
+    facts = all_reduce(case.recording("allreduce"))
+    said = list(bad_once(NAME, facts.runs if isinstance(facts, AllReduce) else (), _traffic(case, asked)))
     yield from said
     statuses = {f.status for f in said if isinstance(f, Finding)}
     if level is Proven.AGREED and Status.PASS in statuses and statuses <= {Status.PASS, Status.WARN}:
@@ -70,13 +73,24 @@ def _traffic(case: Case, asked: Mapping[str, Member]) -> Iterator[Finding]:
         if not isinstance(run, str):
             yield run
             continue
-        for node, me in asked.items():
-            if node in facts.nodes and me.priority is not None:
-                yield from priority.judge(me, me.priority, run, run_span(recording, run, node), expected_of(facts, run))
+        yield from _sent_so([f for node, me in asked.items() if node in facts.nodes and me.priority is not None
+                             for f in priority.judge(me, me.priority, run, run_span(recording, run, node), expected_of(facts, run))])
     for node, me in asked.items():
         if node not in facts.nodes:
             why = Unreadable(Reason.BLOCKED, f"{node} took no part in the run")
             yield About(Code.BLOCKED, me.subject, f"{NAME}.bytes", "").unknown(why, "a rank on this node")
+
+
+def _sent_so(found: Sequence[Finding]) -> Iterator[Finding]:
+    """Of one run. Bytes that arrive as a node is seen to send them say nothing against who receives them."""
+    wrong = [f for f in found if f.status is Status.FAIL and f.code is Code.PRIORITY_WRONG]
+    senders, receivers = (tuple(dict.fromkeys(f.subject.nodes[0] for f in wrong if f.path.endswith(way))) for way in (".tx", ".rx"))
+    explained = bool(senders) and len(receivers) <= len(senders)
+    for f in found:
+        if explained and f in wrong and f.path.endswith(".rx"):
+            yield replace(f, status=Status.WARN, why=f"{f.why}; as {', '.join(senders[:8])} sends them")
+        else:
+            yield f
 
 
 def _stressed(case: Case, asked: Mapping[str, Member]) -> bool:

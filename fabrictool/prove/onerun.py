@@ -35,14 +35,25 @@ def judge(case: Case, made: Recording, facts: AllReduce, run: RunResult, path: s
         return
     # It came to no result: what it should have shown is not known, and only what stands against it is told.
     fails = [f for f in carried if f.status is Status.FAIL]
-    explained = any(f.status is Status.FAIL for f in (*ended, *causes, *fails))
+    held = any(f.status is Status.FAIL and f.code is Code.INIT_HANG for f in symptoms)  # the logs say who hangs, the program only that
+    others = list(_without_followers(others, symptoms, known=held or bool(killed or causes or fails)))
+    explained = held or any(f.status is Status.FAIL for f in (*killed, *others, *causes, *fails))
     yield from (f for f in wrong if f.status is Status.FAIL)
     yield from killed
     yield from causes
     yield from fails
-    yield from (f for f in printed if not (explained and f.bad and f.code in FOLLOWS))
+    yield from (f for f in printed if not (explained and f.bad and f.code in FOLLOWS) and not (held and f.code is Code.INIT_HANG))
     yield from others
     yield from (f for f in symptoms if f not in causes and not (explained and f.status is Status.UNKNOWN))
+
+
+def _without_followers(ended: Sequence[Finding], symptoms: Sequence[Finding], *, known: bool) -> Iterator[Finding]:
+    """How ranks ended, without those whose own words show only that others were gone first. `known`: something else is the cause."""
+    followers = {f.subject.nodes for f in symptoms if f.path.endswith(".consequence")}
+    first = known or any(f.status is Status.FAIL and f.subject.nodes not in followers for f in ended)
+    for f in ended:
+        if not (first and f.status is Status.FAIL and f.subject.nodes in followers):
+            yield f
 
 
 def _carried(found: Sequence[Finding]) -> Iterator[Finding]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from fabrictool.model import Finding, Status, Subject
+from fabrictool.model import Finding, Said, Status, Subject
 
 WORST_FIRST = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS, Status.SKIP)
 
@@ -57,3 +57,19 @@ def both_ways(findings: Iterable[Finding]) -> Iterator[Finding]:
         else:
             got, want = ("; ".join(dict.fromkeys(words)) for words in ((f.got for f in same), (f.want for f in same)))
             yield replace(first, path=first.path.rpartition(".")[0], got=got, want=want)
+
+
+def bad_once(check: str, runs: Collection[str], said: Iterable[Said]) -> Iterator[Said]:
+    """What stands against one thing in several runs, or both ways, once. Paths come as `CHECK.what.RUN.way` and leave without the run;
+    what passes leaves as it came."""
+    by_run: dict[str, list[Finding]] = {run: [] for run in runs}
+    rest: list[Said] = []
+    for one in said:
+        words = one.path.split(".") if isinstance(one, Finding) and one.bad else []
+        run = next((w for w in words[1:] if w in by_run), "")
+        if isinstance(one, Finding) and run and len(words) > 2:
+            by_run[run].append(replace(one, path=".".join((check, run, *(w for w in words[1:] if w != run)))))
+        else:
+            rest.append(one)
+    yield from both_ways(over_runs(check, by_run))
+    yield from rest

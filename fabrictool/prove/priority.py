@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from fabrictool.counters import Invalid, Moved, Span, size_text
 from fabrictool.counters.delta import total
-from fabrictool.counters.limits import LEAST, OTHER_PRIORITY, SHARE_FAIL, Expected
+from fabrictool.counters.limits import LEAST, MOST, OTHER_PRIORITY, SHARE_FAIL, Expected
 from fabrictool.model import Code, Finding, Reason, Subject, SubjectKind, Unreadable, Value
 from fabrictool.prove.wire import WAYS, Member, carried, node_bytes, unseen
 from fabrictool.room import About
@@ -33,6 +33,11 @@ def judge(me: Member, priority: int, run: str, span: Span, need: Expected) -> It
         if isinstance(rdma, Value) and rdma.value < need.bytes * LEAST:
             about = About(Code.PRIORITY_WRONG, me.subject, f"{PATH}.{run}.{way}", "")
             why = f"COUNTERS_SHORT: {size_text(rdma.value)} of RDMA on this node, {size_text(need.bytes)} belong to the run"
+            yield about.unknown(Unreadable(Reason.BLOCKED, why), f"the run's bytes on priority {priority}")
+            continue
+        if isinstance(rdma, Value) and need.exact and rdma.value > need.bytes * MOST:
+            about = About(Code.PRIORITY_WRONG, me.subject, f"{PATH}.{run}.{way}", "")
+            why = f"FOREIGN_TRAFFIC: others moved RDMA data on this node while the run, with its {size_text(need.bytes)}, was done"
             yield about.unknown(Unreadable(Reason.BLOCKED, why), f"the run's bytes on priority {priority}")
             continue
         for port in me.want.ports:

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from fabrictool import counters, ports
+from fabrictool.counters.limits import MOST
 from fabrictool.model import Code, Evidence, Finding, Said, Status, Unproven, Unreadable, Value
 from fabrictool.ports import BoundFunction, Netdev
 from fabrictool.prove import degraded, peermem, results
 from fabrictool.prove.case import Case
 from fabrictool.prove.facts import AllReduce, all_reduce, moments
 from fabrictool.prove.picked import picked
+from fabrictool.prove.wire import expected_of
 from fabrictool.room import About
 from fabrictool.snapshot import Recording
 from fabrictool.spec import NodeSpec
@@ -81,9 +83,14 @@ def _measured(case: Case, sick: Mapping[str, frozenset[str]]) -> Iterator[Said]:
         return
     carried = []
     for node in (n for n in facts.nodes if n in case.wants):
-        for fn in ports.bind(case.wants[node], ports.read(case.snap(node))):
+        seen = [rates for r in runs if (rates := _rates(r, node, facts))]
+        if not seen:
+            yield Unproven(f"whether a NIC of {node} is degraded: its counters saw nothing of the runs, or other traffic as well")
+        for fn in ports.bind(case.wants[node], ports.read(case.snap(node))) if seen else ():
             rate = case.wants[node].ports[fn.port].rate_gbit
-            best = max((rates.get(fn.interface, 0.0) for rates in (_rates(r, node) for r in runs)), default=0.0)
+            best = max(rates.get(fn.interface, 0.0) for rates in seen)
+            if best <= 0:
+                yield Unproven(f"whether the NIC at {fn.interface} of {node} is degraded: it carried nothing")
             if rate is not None and best > 0:
                 healthy = fn.interface not in sick.get(node, ())
                 carried.append(degraded.Carried(fn.subject(case.wants[node]), best, Rate.gbit(rate), healthy))
@@ -94,8 +101,10 @@ def _measured(case: Case, sick: Mapping[str, frozenset[str]]) -> Iterator[Said]:
     yield Evidence("slowest_function_gbit_per_s", round(min(c.gbit_per_s for c in carried), 1))
 
 
-def _rates(run: _Run, node: str) -> Mapping[str, float]:
-    return degraded.rates(run.busbw, {fn: n for (of, fn), n in run.sent.items() if of == node})
+def _rates(run: _Run, node: str, facts: AllReduce) -> Mapping[str, float]:
+    """{} where the node's counters saw nothing, or more than the run's bytes: then shares of them tell nothing of the run."""
+    sent = {fn: n for (of, fn), n in run.sent.items() if of == node}
+    return degraded.rates(run.busbw, sent) if sum(sent.values()) <= expected_of(facts).bytes * MOST else {}
 
 
 def _run(case: Case, recording: Recording, facts: AllReduce, name: str) -> _Run | None:

@@ -4,11 +4,11 @@ prove or refute."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from fabrictool import ports
-from fabrictool.collective import log, transport
+from fabrictool.collective import fallback, log, transport
 from fabrictool.collective.expect import Expect, of_spec
 from fabrictool.collective.logmodel import NcclLog
 from fabrictool.collective.symptoms import diagnose
@@ -49,8 +49,12 @@ def judge(case: Case, recording: Recording, facts: AllReduce, name: str, path: s
         return
     wants = {node: expect(case.wants[node], case, facts) for node in facts.nodes if node in case.wants}
     got = transport.verdict(seen, dict(enumerate(facts.rank_nodes)), facts.nodes)
-    yield from mixed(seen, facts.nodes, where)
-    yield from _every_pair(judge_transport(got, seen, wants, where), facts)
+    apart = list(mixed(seen, facts.nodes, where))
+    yield from apart
+    alone = {f.subject.nodes[0] for f in apart}
+    told = [f for f in judge_transport(got, seen, wants, where)
+            if not (f.code is Code.TCP_FALLBACK and f.status is Status.FAIL and alone & {*f.subject.nodes, f.subject.peer})]
+    yield from _every_pair(told, facts)
 
 
 def mixed(seen: NcclLog, nodes: Iterable[str], path: str) -> Iterator[Finding]:
@@ -61,7 +65,8 @@ def mixed(seen: NcclLog, nodes: Iterable[str], path: str) -> Iterator[Finding]:
         if words == {"socket"} and others:
             yield About(Code.NCCL_MIXED, Subject(SubjectKind.NODE, (node,)), f"{path}.network", "").fail(
                 "sockets", f"what the others take: {', '.join(sorted(others))[:80]}",
-                "this node takes sockets while its peers take RDMA: they cannot connect, and wait for each other", remedy=REMEDY)
+                "; ".join(("this node takes sockets while its peers take RDMA: they cannot connect, and wait for each other",
+                           *(f"its log says: {r}" for r in fallback.reasons(seen, node)[:2]))), remedy=REMEDY)
 
 
 def _every_pair(found: Iterable[Finding], facts: AllReduce) -> Iterator[Finding]:
@@ -82,9 +87,27 @@ def symptoms(recording: Recording, facts: AllReduce, name: str, path: str, *, go
     is something to look at."""
     told = [log.parse(got.err, node, f"rank {rank}") for rank, node, got in ranks(recording, facts, name) if isinstance(got, Captured)]
     seen = log.merge([logs(recording, facts, name), *told])
-    for f in judge_symptoms(diagnose(seen), seen, f"{path}.symptoms", ended=True):
+    found = list(judge_symptoms(diagnose(seen), seen, f"{path}.symptoms", ended=True))
+    for f in _not_begun(found, seen, facts, f"{path}.symptoms.start"):
         status = Status.WARN if good and f.status is Status.FAIL else f.status
         yield replace(f, status=status, path=_PID.sub("", f.path))  # a process number would give each run another finding
+
+
+def _not_begun(found: Sequence[Finding], seen: NcclLog, facts: AllReduce, path: str) -> Iterator[Finding]:
+    """Where ranks hang in their start: nodes whose log does not even begin one are the cause, and the others wait for them."""
+    logged = {p.key.node for p in seen.processes}
+    begun = {p.key.node for p in seen.processes if p.comms}
+    hangs = [f for f in found if f.path == path and f.code is Code.INIT_HANG and f.status is Status.FAIL]
+    silent = [n for n in facts.nodes if n in logged - begun]
+    missed = [n for n in silent if not any(n in f.subject.nodes for f in hangs)]
+    if not hangs or not missed or not begun:
+        yield from found
+        return
+    yield from (f for f in found if f not in hangs or not begun & set(f.subject.nodes))
+    for node in missed:
+        yield About(Code.INIT_HANG, Subject(SubjectKind.NODE, (node,)), path, "").fail(
+            "its log holds no start of a communicator", "Init START", f"the others wait for it: {', '.join(sorted(begun))}",
+            remedy="look at the rank there: its stack (py-spy, gdb), nvidia-smi, the file systems that it imports from")
 
 
 def expect(want: NodeSpec, case: Case, facts: AllReduce) -> Expect:

@@ -11,7 +11,7 @@ from fabrictool.counters.delta import total
 from fabrictool.counters.limits import Expected, expected
 from fabrictool.model import Absent, Code, Finding, Reason, Status, Subject, SubjectKind, Unreadable, Value
 from fabrictool.ports import BoundFunction
-from fabrictool.prove import results
+from fabrictool.prove import ranks, results
 from fabrictool.prove.case import Case
 from fabrictool.prove.facts import IDLE, AllReduce, moments
 from fabrictool.room import About
@@ -100,10 +100,13 @@ def _only_wrong(recording: Recording, facts: AllReduce, run: str) -> bool:
 def _broken(recording: Recording, facts: AllReduce, run: str) -> Unreadable | None:
     _, moment, _ = moments(run)
     if facts.launcher == "direct":
-        for rank, node in enumerate(facts.rank_nodes):
-            if bad := _bad(recording, moment, node, "rank", str(rank), f"rank {rank} on {node}"):
-                return bad
-        return None
+        told = {rank: bad for rank, node in enumerate(facts.rank_nodes)
+                if (bad := _bad(recording, moment, node, "rank", str(rank), f"rank {rank} on {node}"))}
+        if len(told) > 1:  # the first of them need not be the one at fault
+            nodes = ", ".join(dict.fromkeys(facts.rank_nodes[rank] for rank in told))[:120]
+            late = "; its time limit passed" if any(bad.reason is Reason.TIMEOUT for bad in told.values()) else ""
+            return Unreadable(Reason.FAILED, f"{run}: {len(told)} of {facts.ranks} ranks broke off ({nodes}){late}")
+        return next(iter(told.values()), None)
     at = [node for node in facts.nodes if "launcher" in recording.at(moment, node).sections]
     if not at:
         return Unreadable(Reason.NOT_COLLECTED, f"{run}: nothing of the launcher was recorded")
@@ -114,6 +117,8 @@ def _bad(recording: Recording, moment: str, node: str, section: str, item: str, 
     got = recording.at(moment, node).raw(section, item)
     if isinstance(got, Unreadable):
         return Unreadable(got.reason, f"{moment}: {who}: {got.why}")
+    if ranks.DEADLINE.search(got.err):
+        return Unreadable(Reason.TIMEOUT, f"{moment}: {who}: its time limit passed")
     if got.rc != 0:
         return Unreadable(Reason.FAILED, f"{moment}: {who} ended with exit status {got.rc}: {got.tail or 'no message'}")
     return None

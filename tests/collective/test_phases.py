@@ -62,6 +62,20 @@ def test_a_run_that_was_over_hung() -> None:
     assert [f.status for f in hangs(until("Init START"), ended=True)] == [Status.FAIL]
 
 
+def test_the_node_that_came_least_far_is_named_and_the_others_wait_for_it() -> None:
+    zero = "\n".join(SPARK.rank(0)[:1 + next(i for i, ln in enumerate(SPARK.rank(0)) if "nNodes" in ln)]) + "\n"
+    (f,) = hangs(zero, until("Init START"), ended=True)
+    assert (f.status, f.subject.nodes) == (Status.FAIL, ("node-b",))
+    assert "the others came further and wait: node-a" in f.why
+    assert {g.subject.nodes for g in hangs(zero, until("Init START"))} == {("node-a",), ("node-b",)}  # other logs may have been cut
+
+
+def test_nodes_that_came_equally_far_are_one_finding() -> None:
+    (f,) = hangs(until("Init START").replace("node-b", "node-a").replace(" 1 ", " 0 "), until("Init START"), ended=True)
+    assert (f.status, f.subject.nodes) == (Status.FAIL, ("node-a", "node-b"))
+    assert "all 2 nodes came as far as this" in f.why
+
+
 def test_one_text_that_was_cut_is_told_from_a_hang() -> None:
     """Interleaved ranks end at different lines: that alone is no hang."""
     parts = SPARK.interleaved().split("\n")

@@ -23,7 +23,8 @@ def test_bytes_of_a_run(share: float, code: Code | None, status: Status, way: st
     for device in (A, B):
         setattr(fleet.flow("run2", NODE, device), way, round(WIRE[4] * share / 2))
     got = verdict(rdma_counters.judge, fleet)
-    assert {f.status for f in got.at(f"rdma_counters.bytes.run2.{way}") if f.subject.nodes == (NODE,)} == {status}
+    path = f"rdma_counters.bytes.{way}" if code else f"rdma_counters.bytes.run2.{way}"
+    assert {f.status for f in got.at(path) if f.subject.nodes == (NODE,)} == {status}
     assert got.codes == ({(code, status)} if code else set())
 
 

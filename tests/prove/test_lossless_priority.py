@@ -116,9 +116,23 @@ def test_the_wrong_priority_carries_the_bytes(way: str) -> None:
         setattr(fleet.flow("run2", NODE, device), f"{way}_priority", 0)
     got = verdict(judge, fleet)
     assert (got.codes, got.nodes, got.places) == ({(Code.PRIORITY_WRONG, FAIL)}, {NODE}, {"p0"})
-    assert got.bad[0].path == f"lossless_priority.bytes.run2.{way}"
+    assert (got.bad[0].path, "in run2" in got.bad[0].why) == (f"lossless_priority.bytes.{way}", True)
     assert "on others, most on 0" in got.bad[0].got
     assert got.evidence["proven"] == "agreed"
+
+
+def test_the_one_who_sends_wrongly_is_blamed_and_not_who_receives_it() -> None:
+    fleet = sparks(4)
+    for device in (A, B):
+        fleet.flow("run2", NODE, device).tx_priority = 0
+        fleet.flow("run2", "spark04", device).rx_priority = 0
+    got = verdict(judge, fleet)
+    assert [(f.status, f.subject.nodes) for f in got.bad] == [(FAIL, (NODE,)), (WARN, ("spark04",))]
+    assert f"as {NODE} sends them" in got.bad[1].why
+    for device in (A, B):  # one more receiver than senders: the switch, or that node's own map
+        fleet.flow("run2", "spark01", device).rx_priority = 0
+    got = verdict(judge, fleet)
+    assert {(f.status, f.subject.nodes[0]) for f in got.bad} == {(FAIL, n) for n in (NODE, "spark04", "spark01")}
 
 
 def test_one_port_of_eight_sends_with_another_priority() -> None:
