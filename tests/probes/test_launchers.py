@@ -57,7 +57,10 @@ def test_nodes_in_several_networks() -> None:
 def test_slurm() -> None:
     (start,) = Srun().starts(job(dataclasses.replace(SRUN, gres=True), nodes=2, gpus=8), "run1")
     assert (start.node, start.number) == ("spark01", "launcher")
-    srun = start.argv[6:-len(ONE + PERF)]
+    kept_off = ("env", "OMPI_MCA_pml=ob1", "OMPI_MCA_btl=tcp,self", "OMPI_MCA_coll_hcoll_enable=0",
+                "OMPI_MCA_btl_tcp_if_include=10.10.1.0/24")
+    assert start.argv[-len(ONE + kept_off + PERF):] == ONE + kept_off + PERF
+    srun = start.argv[6:-len(ONE + kept_off + PERF)]
     assert srun == (
         "srun", f"--job-name=ft-{RUN_ID}", "--nodelist=spark01,spark02", "--nodes=2", "--ntasks=16", "--ntasks-per-node=8",
         "--distribution=block", "--gpus-per-node=8", "--mpi=pmix", "--time=3:20", "--immediate=30", "--kill-on-bad-exit=1",
