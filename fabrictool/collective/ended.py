@@ -13,6 +13,8 @@ WANT = "the closing line of nccl-tests"
 TIMED_OUT = frozenset({124, 110})
 SIGNALLED = range(129, 160)  # 128 + signal, as shells and launchers give it
 
+TAKEN = ("Requested nodes are busy", "Immediate execution impossible")  # srun --immediate
+
 
 def ended(run: TestRun, ending: Ending, subject: Subject, path: str, nodes: Mapping[str, Subject]) -> Iterator[Finding]:
     """One finding; a second where the program's own gate for bandwidth was not reached."""
@@ -101,6 +103,10 @@ def _without_result(run: TestRun, ending: Ending, rc: int | None, about: _About)
         return about(Code.RANK_DIED).fail(f"line {cut.line}: a row that was begun: {cut.text[:80]}", WANT,
                                           "the output ends within a row: a process died there, or the text is not all", remedy=DIED)
     error = first.get(ErrorKind.LAUNCHER)
+    taken = next((e for e in run.of_kind(ErrorKind.LAUNCHER) if any(word in e.text for word in TAKEN)), None)
+    if taken and not run.of_nccl_tests:
+        return about(Code.LAUNCH_FAILED).fail(taken.text, WANT, "other jobs have these nodes: nothing was run", status=Status.UNKNOWN,
+                                              remedy="wait until the nodes are free (squeue), then run again")
     if error and not run.table:
         return about(Code.LAUNCH_FAILED, error).fail(error.text, WANT, "the launcher could not start the ranks, or they ended at once",
                                                      remedy="run the launcher with `hostname` in place of the program")

@@ -17,6 +17,7 @@ ON_NODE = (*COMMON, "NCCL_SOCKET_IFNAME", "NCCL_IB_GID_INDEX")
 # Read only when a queue pair is made: without RDMA their absence says nothing.
 WITH_RDMA = ("NCCL_IB_", "NCCL_NET_")
 REMEDY = "the variable did not reach the ranks: mpirun needs -x NAME, containers -e or --env-file, units Environment="
+OTHER = "see who sets it: the environment of the job (it wins), ~/.nccl.conf, then /etc/nccl.conf; run the env check"
 
 
 def _values(process: Process, name: str) -> tuple[str, ...]:
@@ -50,7 +51,7 @@ def _wanted(node: str, mine: list[Process], name: str, want: Expect, where: str)
     wanted = f"{name}={value}"
     other = next((v for p in mine for v in _values(p, name) if not same(v, value)), None)
     if other is not None:
-        return about.fail(f"{name}={other[:200]}", wanted, "a rank saw another value", remedy=REMEDY)
+        return about.fail(f"{name}={other[:200]}", wanted, "a rank saw another value", remedy=OTHER)
     without = [p for p in mine if not _values(p, name)]
     if mine and not without:
         return about.ok(wanted)

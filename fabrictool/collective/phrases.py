@@ -51,6 +51,7 @@ PHRASES: tuple[Phrase, ...] = (
     _p(ErrorKind.LAUNCHER, r"(?:mpirun|prterun|mpiexec|orterun)\S{0,80} (?:detected that one or more processes exited|was unable to)"),
     _p(ErrorKind.LAUNCHER, r"There are not enough slots available|has lost communication with a remote daemon|"
                            r"unable to reliably start one or more daemons|executable file not found"),
+    _p(ErrorKind.LAUNCHER, r"^ssh: (?:Could not resolve hostname|connect to host) "),
     _p(ErrorKind.LAUNCHER, r"Permission denied \(publickey|Host key verification failed|: command not found$"),
     _p(ErrorKind.LAUNCHER, r"_perf\S{0,40}: (?:No such file or directory|not found|Permission denied)|"
                            r"error while loading shared libraries: "),
@@ -60,7 +61,7 @@ PHRASES: tuple[Phrase, ...] = (
 # What any of the phrases has in it: most lines of a long log have none of these.
 _QUICK = re.compile(r"ailure|nvalid|imeout|time limit|TIME LIMIT|USAGE|noticed that|srun|slurmstepd|exitcode|Killed|fault|error|Aborted|"
                     r"Terminated|Illegal|Floating|option|unable|not enough|lost comm|denied|verification|not found|No such|"
-                    r"exited")
+                    r"exited|ssh: ")
 
 
 def phrase(text: str, line: int) -> tuple[RunError, bool] | None:

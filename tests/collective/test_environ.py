@@ -31,6 +31,7 @@ def test_a_rank_saw_another_value_or_none() -> None:
     (f,) = [f for f in env(other) if f.bad]
     assert (f.status, f.code, f.subject.nodes, f.got, f.want) == (
         Status.FAIL, Code.ENV_NOT_PROPAGATED, ("node-b",), "NCCL_IB_TC=0", "NCCL_IB_TC=104")
+    assert "who sets it" in f.remedy
     none = SPARK.on(env=(TC.format(104),)).log(0) + SPARK.on(env=(NVLS,)).log(1)
     (f,) = [f for f in env(none) if f.bad]
     assert (f.status, f.subject.nodes, f.got) == (Status.FAIL, ("node-b",), "not set")

@@ -106,6 +106,7 @@ ENDS = [
     ("There are not enough slots available in the system\n", 1, Code.LAUNCH_FAILED),
     ("bash: all_reduce_perf: command not found\n", 127, Code.LAUNCH_FAILED),
     ("srun: error: Unable to create step\n", 1, Code.LAUNCH_FAILED),
+    ("ssh: Could not resolve hostname spark02: Name or service not known\n", 1, Code.LAUNCH_FAILED),
     ("", 0, Code.NO_RESULT),
     ("hello\n", 0, Code.NO_RESULT),
     (BEGUN + ROW, 0, Code.NO_RESULT),
@@ -131,6 +132,16 @@ def test_the_host_that_a_launcher_names_is_the_subject() -> None:
     assert at(judged(BEGUN + "srun: error: spark03: task 2: Killed\n", rc=1), "ended").subject == NODES["spark03"]
     assert at(judged(BEGUN + "srun: error: other: task 2: Killed\n", rc=1), "ended").subject == FLEET
     assert at(judged(HEAD + ASKS + FEW, rc=5), "ended").subject == NODES["spark02"]
+
+
+def test_a_full_queue_is_no_fault() -> None:
+    """What srun --immediate printed on nodes that another job had."""
+    taken = at(judged("srun: job 2 queued and waiting for resources\nsrun: error: Unable to allocate resources: Requested nodes are busy\n",
+                      rc=1), "ended")
+    assert (taken.code, taken.status, taken.subject) == (Code.LAUNCH_FAILED, UNKNOWN, FLEET)
+    assert "squeue" in taken.remedy
+    unasked = at(judged("srun: error: Unable to allocate resources: Requested node configuration is not available\n", rc=1), "ended")
+    assert (unasked.code, unasked.status) == (Code.LAUNCH_FAILED, FAIL)
 
 
 def test_killed_at_its_limit_is_late_and_not_dead() -> None:
