@@ -13,6 +13,8 @@ from fabrictool.prove.facts import AllReduce
 from fabrictool.room import About
 from fabrictool.snapshot import Captured, Recording, Snapshot
 
+FILE = "result.json"  # the section, and the name of the file
+
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
@@ -49,7 +51,7 @@ def read(recording: Recording, facts: AllReduce, name: str, check: str) -> RunRe
     asked = Asked(facts.size_bytes, facts.ranks, len(facts.nodes), clock(first, "clock.start"), clock(first, "clock.end"))
     # What was printed is of this run; a file that is not leaves the two without a verdict.
     stale = [replace(f, status=Status.UNKNOWN) if f.bad else f
-             for f in (fresh(written, asked, About(Code.RESULT_STALE, everyone, f"{path}.json", "")) if written else ())]
+             for f in (_fresh(text, written, asked, About(Code.RESULT_STALE, everyone, f"{path}.json", "")) if written else ())]
     whole = written if written and not any(f.bad for f in stale) and written.concluded else None
     run = whole if whole and text.concluded and _broken(text) and not _broken(whole) else text
     findings = [*result.judge(run, asked, _ending(printed, facts, asked), everyone, path, hosts(facts, run)), *stale]
@@ -107,8 +109,14 @@ def clock(take: Snapshot, section: str) -> float | None:
         return None
 
 
+def _fresh(text: TestRun, written: TestRun, asked: Asked, about: About) -> Iterator[Finding]:
+    """The file must be the one that the run says it wrote, and of the run's time."""
+    named = [f for f in fresh(text, replace(asked, result_file=FILE), about) if f.bad] if text.json_path else []
+    yield from named or fresh(written, asked, about)
+
+
 def _json(take: Snapshot) -> TestRun | None:
-    got = take.text("result.json")
+    got = take.text(FILE)
     parsed = tests_json.parse(got.value) if isinstance(got, Value) else got
     return parsed if isinstance(parsed, TestRun) else None
 

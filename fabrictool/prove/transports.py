@@ -120,4 +120,9 @@ def expect(want: NodeSpec, case: Case, facts: AllReduce) -> Expect:
         env = {n: v for n, v in desired(want, seen).variables.items() if n.startswith("NCCL_") and n not in facts.added}
     if facts.algorithm:
         env["NCCL_ALGO"] = facts.algorithm
-    return of_spec(want, hcas, env)
+    return of_spec(want, hcas, env, env_shown=_env_shown(facts))
+
+
+def _env_shown(facts: AllReduce) -> bool:
+    """Whether the ranks were told to log every variable that NCCL takes: then one that is not in a log was not there."""
+    return facts.added.get("NCCL_DEBUG") == "INFO" and "ENV" in facts.added.get("NCCL_DEBUG_SUBSYS", "").split(",")
