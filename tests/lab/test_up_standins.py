@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 from fabrictool.lab.handle import Lab
 from tests.lab.fleet import ssh
@@ -146,3 +147,54 @@ def test_containers_are_real(lab: Lab) -> None:
     assert lab.exec("spark01", ["docker", "rm", "-f", "vllm-0", "other"]).ok
     assert out(lab, "docker ps -aq") == ""
     assert not lab.exec("spark01", ["test", "-e", f"/proc/{pid}/root"]).ok
+
+
+def test_a_container_in_the_foreground_gives_streams_and_status(lab: Lab) -> None:
+    lab.write_file("spark01", "/root/data/in.txt", "hello\n")
+    run = "docker run --rm --name job --network host --pull=never --init --ulimit memlock=-1 -e PASSED -e OWN=1 " \
+          "-v /root/data:/data:ro -w /tmp example/pytorch:25.09 sh -c "
+    inside = 'cat /data/in.txt; pwd; echo "$PASSED $OWN"; echo no >&2; touch /data/x; ls /dev; exit 7'
+    done = lab.exec("spark01", ["env", "PASSED=a b", "sh", "-c", f"{run} '{inside}'"])
+    assert done.rc == 7
+    assert done.out.splitlines()[:3] == ["hello", "/tmp", "a b 1"]
+    assert "infiniband" not in done.out
+    assert done.err.startswith("no\n")
+    assert "Read-only file system" in done.err
+    assert out(lab, "docker ps -aq") == ""
+    with_device = "docker run --rm --network host --device /dev/infiniband example/pytorch:25.09 ls /dev/infiniband"
+    assert out(lab, with_device).split() == ["rdma_cm", "uverbs0", "uverbs1"]
+    assert lab.exec("spark01", ["docker", "run", "--pull=never", "example/other:1", "true"]).rc == 125
+    assert "No such image" in lab.exec("spark01", ["docker", "image", "inspect", "example/other:1"]).err
+    assert lab.exec("spark01", ["docker", "run", "--device", "/dev/none", "example/pytorch:25.09", "true"]).rc == 125
+    assert lab.exec("spark01", ["docker", "run", "--bogus", "x"]).rc == 125
+
+
+def test_an_image_has_the_same_id_everywhere_and_a_container_keeps_a_log(lab: Lab) -> None:
+    ids = [out(lab, "docker image inspect -f '{{.Id}} {{json .RepoDigests}}' example/pytorch:25.09", n) for n in ("spark01", "spark02")]
+    assert ids[0] == ids[1]
+    assert ids[0].startswith("sha256:")
+    out(lab, "docker run -d --name talks example/pytorch:25.09 sh -c 'echo one; echo two; sleep 1000'")
+    assert out(lab, "docker inspect -f '{{.Image}}' talks").strip() == ids[0].split()[0]
+    deadline = time.monotonic() + 10
+    while out(lab, "docker logs talks") != "one\ntwo\n":
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert out(lab, "docker logs --tail 1 talks") == "two\n"
+    assert lab.exec("spark01", ["docker", "logs", "none"]).rc == 1
+    assert lab.exec("spark01", ["docker", "rm", "-f", "talks"]).ok
+
+
+def test_a_container_ends_with_the_client_that_waits_for_it(lab: Lab) -> None:
+    run = ["docker", "run", "--rm", "--name", "waits", "example/pytorch:25.09", "sleep", "4740"]
+    assert lab.exec("spark01", ["timeout", "1", *run]).rc == 124
+    deadline = time.monotonic() + 10
+    while out(lab, "docker ps -aq") or "4740" in out(lab, "ps -e -o args= | grep -v grep"):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_pytorch_is_in_the_image(lab: Lab) -> None:
+    run = "docker run --rm --network host --device /dev/infiniband --gpus all example/pytorch:25.09 python3 -c "
+    assert out(lab, f"{run} 'import torch; print(torch.cuda.get_device_name(0), torch.cuda.device_count())'") == "NVIDIA GB10 1\n"
+    single = "docker run --rm --network host example/pytorch:25.09 all_reduce_perf -b 1M -e 1M"
+    assert "# Collective test concluded: all_reduce_perf\n" in out(lab, single)

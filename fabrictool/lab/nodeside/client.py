@@ -17,7 +17,7 @@ def main(argv: list[str]) -> int:
     line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         line.connect(ADDRESS)
-        line.sendall(marshal.dumps((argv[0], argv[1:], posix.getcwd())))
+        line.sendall(marshal.dumps((argv[0], argv[1:], posix.getcwd(), dict(posix.environ))))
         line.shutdown(_socket.SHUT_WR)
         parts = []
         while part := line.recv(65536):

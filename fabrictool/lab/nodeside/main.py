@@ -9,14 +9,13 @@ import importlib
 import json
 import os
 import time
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 
 from fabrictool.lab.nodeside import live, sysfs
 from fabrictool.lab.nodeside.state import Node, edit, load
-from fabrictool.lab.nodeside.tool import Answer, Call
+from fabrictool.lab.nodeside.tool import Answer, Call, Caller
 
 HANG_S = 3600.0
 
@@ -42,14 +41,14 @@ def module_of(tool: str) -> ModuleType:
     return importlib.import_module(f"fabrictool.lab.nodeside.standins.{tool.replace('-', '_')}")
 
 
-def answer_of(tool: str, argv: list[str], node: Node, mode: str, root: bool) -> Answer:
+def answer_of(tool: str, argv: list[str], node: Node, mode: str, root: bool, caller: Caller | None = None) -> Answer:
     """What the stand-in says, bent by the generic modes; changes that must not stay are undone in `node`."""
     if mode == "traceback":
         return Answer(1, "", TRACEBACK.format(tool=tool))
     if mode == "empty":
         return Answer(0)
     before = copy.deepcopy(node)
-    answer = module_of(tool).run(Call(tool, argv, node, root, mode, live.read))
+    answer = module_of(tool).run(Call(tool, argv, node, root, mode, live.read, caller or Caller()))
     if not isinstance(answer, Answer):
         raise TypeError(f"stand-in {tool} gave {type(answer).__name__}")
     if mode == "lies":
@@ -60,8 +59,9 @@ def answer_of(tool: str, argv: list[str], node: Node, mode: str, root: bool) -> 
     return answer
 
 
-def call(tool: str, argv: list[str], shared: Path, root: bool, hang: Callable[[float], None] = time.sleep) -> Answer:
-    """The answer to one call. `shared`: the node's folder with state.json; `hang`: how to wait when the tool is to hang."""
+def call(tool: str, argv: list[str], shared: Path, root: bool, caller: Caller | None = None) -> Answer:
+    """The answer to one call. `shared`: the node's folder with state.json."""
+    caller = caller or Caller()
     started = time.time()
     if argv == ["--lab"]:
         return Answer(0, f"{tool}: stand-in of a fabrictool lab\n")
@@ -70,18 +70,18 @@ def call(tool: str, argv: list[str], shared: Path, root: bool, hang: Callable[[f
     mode = node.tools.get(tool, "ok")
     changed = False
     if mode == "hangs":
-        hang(HANG_S)
+        caller.gone(HANG_S)
         answer = Answer(1)
     # A tool that starts other tools (systemctl) must not hold the lock: it says LOCKED = False and saves what it changes itself.
     elif root and getattr(module_of(tool), "LOCKED", True):
         with edit(state) as node:
             sysfs.adopt(shared / "sys", node)
             before = asdict(node)
-            answer = answer_of(tool, argv, node, mode, root)
+            answer = answer_of(tool, argv, node, mode, root, caller)
             changed = asdict(node) != before
         if changed:
             sysfs.refresh(shared, live.read)
     else:
-        answer = answer_of(tool, argv, node, mode, root)
+        answer = answer_of(tool, argv, node, mode, root, caller)
     log(shared, tool, argv, answer, changed, started, root)
     return answer

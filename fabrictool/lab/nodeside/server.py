@@ -21,6 +21,7 @@ from pathlib import Path
 
 from fabrictool.lab.nodeside import main, standins
 from fabrictool.lab.nodeside.client import ADDRESS
+from fabrictool.lab.nodeside.tool import Caller
 
 LIMIT_S = 10
 BUG = 70
@@ -68,11 +69,12 @@ def _answer(peer: socket.socket, shared: Path, root: bool) -> None:
     data = b""
     while part := peer.recv(65536):
         data += part
-    tool, argv, folder = marshal.loads(data)
+    tool, argv, folder, raw = marshal.loads(data)
+    environ = {os.fsdecode(k): os.fsdecode(v) for k, v in raw.items()}
     with contextlib.suppress(OSError):
         os.chdir(folder)
     try:
-        answer = main.call(tool, argv, shared, root, _gone(peer))
+        answer = main.call(tool, argv, shared, root, Caller(environ, _gone(peer)))
         reply = (answer.rc, answer.out.encode("utf-8", "surrogateescape"), answer.err.encode("utf-8", "surrogateescape"))
     except Exception:  # noqa: BLE001  a bug in a stand-in must be seen as one, in the caller's own output
         reply = (BUG, b"", f"lab: stand-in {tool}: {traceback.format_exc()}".encode())
@@ -80,11 +82,11 @@ def _answer(peer: socket.socket, shared: Path, root: bool) -> None:
     peer.sendall(marshal.dumps(reply))
 
 
-def _gone(peer: socket.socket) -> Callable[[float], None]:
-    """Waits until the caller has gone, at most so many seconds."""
-    def wait(seconds: float) -> None:
+def _gone(peer: socket.socket) -> Callable[[float], bool]:
+    """Waits until the caller has gone, at most so many seconds; whether it has."""
+    def wait(seconds: float) -> bool:
         poll = select.poll()
         poll.register(peer, 0)  # only a hang-up counts: the caller has sent all it had to say
-        poll.poll(seconds * 1000)
+        return bool(poll.poll(seconds * 1000))
     return wait
 

@@ -90,6 +90,7 @@ class Node:
     lldpad: bool = False
     twins_share: bool = True
     qps: dict[str, int] = field(default_factory=dict)
+    images: list[str] = field(default_factory=lambda: ["example/pytorch:25.09"])  # what docker need not pull
     containers: list[dict[str, Any]] = field(default_factory=list)  # name, pid, image
     profiles: list[dict[str, Any]] = field(default_factory=list)  # NetworkManager's running view
     enabled_units: list[str] = field(default_factory=list)

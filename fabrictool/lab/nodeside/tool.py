@@ -6,6 +6,7 @@ server: locking and saving the state, the generic misbehaviours (hangs, tracebac
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -32,6 +33,19 @@ class Link:
     tx_packets: int = 0
 
 
+def _nobody(seconds: float) -> bool:
+    time.sleep(seconds)
+    return False
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks: the environment of the process, and a wait of at most so many seconds that tells whether it has gone."""
+
+    environ: Mapping[str, str] = field(default_factory=dict)
+    gone: Callable[[float], bool] = _nobody
+
+
 @dataclass
 class Call:
     """`argv`: without the tool's name. `node`: the state; changes made to it are saved, but only when `root`.
@@ -45,6 +59,7 @@ class Call:
     root: bool
     mode: str = "ok"
     links: Callable[[], Mapping[str, Link]] = field(default=dict)
+    caller: Caller = field(default_factory=Caller)
 
 
 @dataclass(frozen=True)

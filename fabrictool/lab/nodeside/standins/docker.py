@@ -1,4 +1,5 @@
-"""docker: ps, inspect, run -d, restart, stop, rm on the lab's containers. There is no exec: nobody may enter a serving container."""
+"""docker: ps, inspect, image inspect, logs, run, restart, stop, rm on the lab's containers. There is no exec: nobody may enter a
+serving container."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from typing import Any
 
 from fabrictool.lab.nodeside import container
 from fabrictool.lab.nodeside.container import Container
+from fabrictool.lab.nodeside.standins import docker_run
 from fabrictool.lab.nodeside.state import edit
 from fabrictool.lab.nodeside.tool import Answer, Call
 
@@ -24,7 +26,7 @@ def _facts(c: Container) -> dict[str, Any]:
     """What `docker inspect` says, as far as anybody asks."""
     return {
         "Id": c.id, "Created": c.created, "Name": f"/{c.name}", "Path": c.cmd[0] if c.cmd else "", "Args": c.cmd[1:],
-        "Image": "sha256:" + c.id[::-1],
+        "Image": container.image_id(c.image),
         "State": {"Status": "running" if c.running else "exited", "Running": c.running, "Pid": c.pid if c.running else 0,
                   "StartedAt": c.created, "ExitCode": 0},
         "HostConfig": {"NetworkMode": c.network, "RestartPolicy": {"Name": "no"}},
@@ -62,6 +64,49 @@ def template(text: str, facts: dict[str, Any]) -> str:
     return re.sub(r"\{\{(.*?)\}\}", one, text.removeprefix("table ").replace("\\t", "\t"))
 
 
+def _image(c: Container) -> dict[str, Any]:
+    repository = c.image.partition("@")[0].rpartition(":")[0] or c.image
+    return {"Id": container.image_id(c.image), "RepoTags": [c.image],
+            "RepoDigests": [f"{repository}@sha256:{container.image_id(c.image)[7:][::-1]}"], "Architecture": "arm64", "Os": "linux"}
+
+
+def _images(call: Call, found: list[Container], words: list[str]) -> Answer:
+    """`image inspect`: of images that the node has, by name or id. Those of its containers it has in any case."""
+    have = {name: container.new("", name, {}, [], "host") for name in call.node.images} | {c.image: c for c in found}
+    by_id = {container.image_id(name): c for name, c in have.items()}
+    shape, names = _shape(words)
+    hits, out, err = [], "", ""
+    for name in names:
+        c = have.get(name) or by_id.get(name)
+        if c is None:
+            err += f"Error response from daemon: No such image: {name}\n"
+            continue
+        hits.append(_image(c))
+        out += template(shape, hits[-1]) + "\n" if shape else ""
+    return Answer(1 if err else 0, out if shape else json.dumps(hits, indent=4) + "\n", err)
+
+
+def _logs(found: list[Container], words: list[str]) -> Answer:
+    """Both streams as one: a container's log is not split here."""
+    tail, queue, name = "", list(words), ""
+    while queue:
+        word = queue.pop(0)
+        if word in ("-n", "--tail"):
+            tail = queue.pop(0) if queue else ""
+        elif word.startswith("--tail="):
+            tail = word.partition("=")[2]
+        elif not word.startswith("-"):
+            name = word
+    c = _find(found, name)
+    if c is None:
+        return Answer(1, "", f"Error response from daemon: No such container: {name}\n")
+    try:
+        lines = container.log_of(c).read_text(errors="surrogateescape").splitlines(keepends=True)
+    except OSError:
+        lines = []
+    return Answer(0, "".join(lines[-int(tail):] if tail.isdigit() else lines))
+
+
 def _find(found: list[Container], key: str) -> Container | None:
     return next((c for c in found if c.name == key.lstrip("/") or c.id == key or (len(key) >= 4 and c.id.startswith(key))), None)
 
@@ -85,7 +130,8 @@ def _ps(found: list[Container], words: list[str]) -> Answer:
     return Answer(0, head + "".join(f"{r['ID']:<15}{r['Image']:<30}{r['Status']:<15}{r['Names']}\n" for r in rows))
 
 
-def _inspect(found: list[Container], words: list[str]) -> Answer:
+def _shape(words: list[str]) -> tuple[str, list[str]]:
+    """The template of `-f`, and the names."""
     shape, names = "", []
     queue = list(words)
     while queue:
@@ -96,6 +142,11 @@ def _inspect(found: list[Container], words: list[str]) -> Answer:
             shape = word.partition("=")[2]
         elif word not in ("--type", "container", "--type=container"):
             names.append(word)
+    return shape, names
+
+
+def _inspect(found: list[Container], words: list[str]) -> Answer:
+    shape, names = _shape(words)
     hits, out, err = [], "", ""
     for name in names:
         c = _find(found, name)
@@ -105,45 +156,6 @@ def _inspect(found: list[Container], words: list[str]) -> Answer:
         hits.append(_facts(c))
         out += template(shape, hits[-1]) + "\n" if shape else ""
     return Answer(1 if err else 0, out if shape else json.dumps(hits, indent=4) + "\n", err)
-
-
-def _env_file(path: str) -> dict[str, str]:
-    """Docker's own rules: no quotes, no expansion; a name alone takes nothing here."""
-    lines = [line for line in Path(path).read_text().splitlines() if line.strip() and not line.startswith("#")]
-    return {line.partition("=")[0].lstrip(): line.partition("=")[2] for line in lines if "=" in line}
-
-
-def _run(words: list[str]) -> Answer:
-    name, network, hostname, env = "", "bridge", "", {}
-    queue = list(words)
-    while queue and queue[0].startswith("-"):
-        word = queue.pop(0)
-        key, eq, value = word.partition("=")
-        if key in ("-d", "--detach", "--rm", "--privileged", "-it", "-i", "-t", "--init"):
-            continue
-        value = value if eq else queue.pop(0) if queue else ""
-        if key in ("-e", "--env"):
-            env[value.partition("=")[0]] = value.partition("=")[2]
-        elif key == "--env-file":
-            try:
-                env.update(_env_file(value))
-            except OSError as error:
-                return Answer(125, "", f"docker: open {value}: {(error.strerror or '').lower()}.\n")
-        elif key == "--name":
-            name = value
-        elif key in ("--network", "--net"):
-            network = value
-        elif key in ("-h", "--hostname"):
-            hostname = value
-    if not queue:
-        return Answer(1, "", "docker: 'docker run' requires at least 1 argument.\n")
-    made = container.new(name, queue[0], env, queue[1:], network, hostname)
-    with edit(STATE) as node:
-        if any(raw.get("name") == made.name for raw in node.containers):
-            return Answer(125, "", "docker: Error response from daemon: Conflict. "
-                                   f"The container name \"/{made.name}\" is already in use.\n")
-        node.containers.append(container.start(made).kept())
-    return Answer(0, f"{made.id}\n")
 
 
 def _change(words: list[str], verb: str) -> Answer:
@@ -180,8 +192,12 @@ def run(call: Call) -> Answer:
             return _ps(found, words)
         if verb == "inspect":
             return _inspect(found, words)
+        if verb == "image" and words[:1] == ["inspect"]:
+            return _images(call, found, words[1:])
+        if verb == "logs":
+            return _logs(found, words)
         if verb == "run":
-            return _run(words)
+            return docker_run.run(call, words)
         if verb in ("stop", "kill", "start", "restart", "rm"):
             return _change(words, verb)
     except TemplateError as error:
