@@ -63,10 +63,13 @@ def template(lab: LabLike, node: str, function: str) -> None:
 def setting(name: str, value: str) -> Apply:
     """Somebody's line in /etc/nccl.conf: it replaces the one of that name."""
     def apply(lab: LabLike, node: str, function: str) -> None:
-        def change(text: str) -> str:
-            return "\n".join([*(ln for ln in text.splitlines() if not ln.startswith(f"{name}=")), f"{name}={value}", ""])
-        rewrite(lab, node, _env_file(lab, node), change, APPLY_FIRST)
+        rewrite(lab, node, _env_file(lab, node), lambda text: replaced(text, name, value), APPLY_FIRST)
     return apply
+
+
+def replaced(text: str, name: str, value: str) -> str:
+    """An environment file with another value."""
+    return "\n".join([*(ln for ln in text.splitlines() if not ln.startswith(f"{name}=")), f"{name}={value}", ""])
 
 
 def _env_file(lab: LabLike, node: str) -> str:

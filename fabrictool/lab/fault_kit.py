@@ -16,6 +16,7 @@ from typing import Protocol
 from fabrictool.lab.errors import LabError
 from fabrictool.lab.inside import Done
 from fabrictool.lab.nodeside.state import Function, Node
+from fabrictool.lab.seen import Traffic
 
 
 class LabLike(Protocol):
@@ -64,16 +65,14 @@ class Outcome:
 Expect = Mapping[str, Outcome]
 Apply = Callable[[LabLike, str, str], None]
 COMMANDS = ("plan", "drift", "check", "apply")  # `check` without names: no traffic is made
-# checks that make traffic, or judge what was made; each has a word in `Fault.traffic` where it does not pass
-TRAFFIC = ("allreduce", "rdma_counters", "lossless_priority", "path_mtu", "bootstrap_tcp")
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """`expect`: what each command says on a healthy, configured node with this one fault; `apply` stands for `apply -y --allow
     flap` and what is left after it. `wiped`: the same where the node's QoS registers were lost as well (a reboot without
-    persistence), for faults that show only when something has to be written. `traffic`: what each of TRAFFIC says about the whole fleet,
-    where it is not a pass; None: nobody has said so far."""
+    persistence), for faults that show only when something has to be written. `traffic`: what each check of seen.TRAFFIC says about the
+    whole fleet, where it is not a pass; None: nobody has said so far. `launcher`: of the traffic, where only this one shows it."""
 
     name: str
     summary: str
@@ -82,7 +81,8 @@ class Fault:
     scope: Scope = Scope.NODE
     wiped: Expect = field(default_factory=dict)
     profiles: tuple[str, ...] = ()  # lab profiles it can happen on; () = any
-    traffic: Expect | None = None
+    traffic: Traffic | None = None
+    launcher: str = "direct"
 
 
 def fixed(*codes: str) -> Expect:

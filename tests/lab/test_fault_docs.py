@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fabrictool.cli import run
-from fabrictool.lab.fault_kit import TRAFFIC
 from fabrictool.lab.faults import FAULTS, Fault, Outcome, rows
+from fabrictool.lab.seen import HEALTHY, TRAFFIC, Seen, Told
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "faults.md"
 HEAD = """# Faults of the lab
@@ -29,13 +29,41 @@ Some faults show only when something has to be written: here the QoS registers o
 TRAFFIC_HEAD = """
 ## With traffic
 
-What checks that make traffic, or judge what was made, say about the whole fleet: four nodes, healthy and configured, with this fault on
-one of them (of a rail or the fleet: on all). An empty cell: it passes.
+What checks that make traffic, or judge what was made, say about a whole fleet: `fabrictool check allreduce rdma_counters
+lossless_priority rails path_mtu bootstrap_tcp` on four nodes. A test walks both tables, and judges each fleet once more from its bundle.
+
+Four healthy nodes pass, with these numbers (and RDMA on both rails of every node):
+
+"""
+FAULTY_HEAD = """
+With one fault on one of them (of a rail or the fleet: on all): every finding that does not pass, and what it is about, seen from the
+node with the fault. Nothing else stands beside it. In front: the exit status of the check by itself. An empty cell: it passes.
+
+- `next-node`, `previous-node`: whom the node's rank sends to, and receives from.
+- `fleet`: one finding about all nodes, because the run does not tell which of them it was.
+- `unknown`, `to look at`: no verdict, and a warning; everything else fails. `or`: timing decides which of these nodes tells of it.
 """
 
 
 def _cell(outcome: Outcome | None) -> str:
     return "" if outcome is None else f"{outcome.exit} {' '.join(f'`{c}`' for c in outcome.codes)}".strip()
+
+
+def _seen(row: Seen | None) -> str:
+    if row is None:
+        return ""
+    said: dict[str, list[Told]] = {}
+    for t in row.told:
+        said.setdefault(t.code, []).append(t)
+    return f"{row.exit} " + "; ".join(f"`{code}` {_of(told)}" for code, told in said.items())
+
+
+WORDS = {"fail": "", "unknown": "unknown: ", "warn": "to look at: "}
+
+
+def _of(told: list[Told]) -> str:
+    joint = " or " if all(t.may for t in told) and len(told) > 1 else ", "
+    return joint.join(f"{WORDS[t.status]}{t.of.value.replace('-', ' ')}" for t in told)
 
 
 def _table(head: tuple[str, ...], lines: Iterator[tuple[str, ...]]) -> str:
@@ -50,10 +78,13 @@ def page() -> str:
     """The whole page, from the table alone."""
     every = ((f"`{f.name}`", _where(f), f.summary, *(_cell(f.expect[c]) for c in ("plan", "check", "apply"))) for f in FAULTS)
     wiped = ((f"`{f.name}`", *(_cell(f.wiped.get(c)) for c in ("plan", "apply"))) for f in FAULTS if f.wiped)
-    traffic = ((f"`{f.name}`", *(_cell(f.traffic.get(c)) for c in TRAFFIC)) for f in FAULTS if f.traffic is not None)
+    healthy = ((n.check, f"`{n.key}`", n.shown) for n in HEALTHY)
+    traffic = ((f"`{f.name}`{'' if f.launcher == 'direct' else f' (launcher {f.launcher})'}", *(_seen(f.traffic.get(c)) for c in TRAFFIC))
+               for f in FAULTS if f.traffic is not None)
     return (HEAD + "\n" + _table(("fault", "of (only on)", "what happens", "plan, drift", "check", "apply"), every)
             + WIPED + "\n" + _table(("fault", "plan", "apply"), wiped)
-            + TRAFFIC_HEAD + "\n" + _table(("fault", *TRAFFIC), traffic))
+            + TRAFFIC_HEAD + _table(("check", "number", "healthy"), healthy)
+            + FAULTY_HEAD + "\n" + _table(("fault", *TRAFFIC), traffic))
 
 
 def test_the_page_is_the_table() -> None:

@@ -10,11 +10,12 @@ from dataclasses import asdict
 import pytest
 
 from fabrictool.lab.errors import LabError
-from fabrictool.lab.fault_kit import COMMANDS, TRAFFIC, Fault
+from fabrictool.lab.fault_kit import COMMANDS, Fault
 from fabrictool.lab.faults import FAULTS, fault, inject, rows
 from fabrictool.lab.inside import Done
 from fabrictool.lab.nodeside import driver
 from fabrictool.lab.nodeside.state import Node
+from fabrictool.lab.seen import TRAFFIC
 from fabrictool.model import Code
 from tests.lab.standins import A, B, call, spark
 
