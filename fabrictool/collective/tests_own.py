@@ -31,15 +31,15 @@ def parse(out: str, errors: Iterable[str] = ()) -> TestRun:
     """`out`: rank 0's stdout, where NCCL may have written too; `errors`: each rank's stderr."""
     lines = [ln.strip("\r") for ln in out.split("\n")]
     found = [(n, ln) for n, ln in enumerate(lines, 1) if MARK in ln and len(ln) <= LONGEST]
-    told = list(_told(errors))
-    hosts = {e.rank: e.host for e in told if e.rank is not None}
+    said = list(told(errors))
+    hosts = {e.rank: e.host for e in said if e.rank is not None}
     seen = TestRun(devices=tuple(Device(rank, host, None) for rank, host in sorted(hosts.items())),
-                   table=any(e.text in UP for e in told),
-                   errors=tuple(e for e in told if e.kind is not ErrorKind.LAST), others=max(0, len(found) - 1))
+                   table=any(e.text in UP for e in said),
+                   errors=tuple(e for e in said if e.kind is not ErrorKind.LAST), others=max(0, len(found) - 1))
     return _result(found[-1][1], found[-1][0], seen) if found else seen
 
 
-def _told(errors: Iterable[str]) -> Iterable[RunError]:
+def told(errors: Iterable[str]) -> Iterable[RunError]:
     """Every step and error of every rank; mere steps as kind LAST."""
     for text in errors:
         rank, host = None, ""

@@ -19,7 +19,7 @@ from fabrictool.system.events import Device, Event, Hung, Link, Oom, Server, Tro
 from fabrictool.system.phases import READINGS, Phase
 
 KERNEL = frozenset({Kind.KERNEL})
-STACKS = frozenset({Kind.PY_SPY, Kind.GDB})
+STACKS = frozenset({Kind.PY_SPY, Kind.GDB, Kind.FAULTHANDLER})
 UCX = frozenset({Kind.UCX, Kind.UCX_INFO})
 
 

@@ -24,7 +24,7 @@ PATH = "collective"
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class Group:
     """What belongs to one run."""
 
     cases: tuple[Case, ...]
@@ -39,13 +39,13 @@ def judge(cases: Sequence[Case]) -> Iterator[Judged]:
     lines of its own gets the logs beside it."""
     runs = [c for c in cases if c.piece.kind is Kind.NCCL_TESTS][:MOST_RUNS]
     logs = [c for c in cases if c.piece.kind is Kind.NCCL_LOG]
-    if len(runs) == 1 and logs and not _log((runs[0].piece,)).processes:
-        yield _run(_Group((runs[0], *logs)))
+    if len(runs) == 1 and logs and not merged((runs[0].piece,))[0].processes:
+        yield _run(Group((runs[0], *logs)))
         runs, logs = [], []
     for case in runs:
-        yield _run(_Group((case,)))
+        yield _run(Group((case,)))
     if logs:
-        yield _logs(_Group(tuple(logs)))
+        yield _logs(Group(tuple(logs)))
     for case in cases:
         if case.piece.kind is Kind.NCCL_TESTS_JSON:
             yield _json(case)
@@ -57,42 +57,54 @@ MOST_RUNS = 200  # of one input: each is read with the line numbers of the whole
 MOST_NODES = 1024  # more host names than that in one input are damage or a trap, and the judges look at each against each
 
 
-def _log(pieces: Iterable[Piece]) -> NcclLog:
-    """All of them as one; empty where there are too many hosts."""
-    merged = log.merge([log.parse(numbered(p), source=p.source) for p in pieces])
-    return merged if len({p.key.node for p in merged.processes}) <= MOST_NODES else NcclLog()
+def merged(pieces: Iterable[Piece], nodes: Mapping[int, str] | None = None) -> tuple[NcclLog, int]:
+    """All of them as one, and how many host names that are if there are too many: then the log is empty. `nodes`: whose a piece is, by
+    its id(), where its lines do not tell."""
+    whole = log.merge([log.parse(numbered(p), (nodes or {}).get(id(p), ""), p.source) for p in pieces])
+    hosts = len({p.key.node for p in whole.processes})
+    return (whole, 0) if hosts <= MOST_NODES else (NcclLog(), hosts)
 
 
-def _run(group: _Group) -> Judged:
+def crowd(hosts: int, path: str) -> list[Finding]:
+    """That the log was not judged, if it was not."""
+    if not hosts:
+        return []
+    return [Finding(Code.NOTHING_KNOWN, Subject(SubjectKind.FLEET, ()), f"{path}.known", "", f"{hosts} host names in one set of logs", "",
+                    f"logs of more than {MOST_NODES} hosts are not judged together, so nothing of them was judged: each rank is held"
+                    " against each", Status.UNKNOWN,
+                    remedy="give the logs of fewer hosts at a time: first those of the ranks that err")]
+
+
+def _run(group: Group) -> Judged:
     first = group.cases[0]
     run = tests_text.parse(numbered(first.piece))
-    subject, nodes = _subjects(run)
-    seen = _log(group.pieces)
+    subject, nodes = subjects(run)
+    seen, hosts = merged(group.pieces)
     rc = first.piece.rc if first.piece.rc is not None else run.exit_status
     own = list(result.judge(run, Asked(), Ending(rc), subject, PATH, nodes))
-    told = list(_transport(seen, run, group)) if seen.processes else []
-    faults = list(_symptoms(seen, rc is not None)) if seen.processes else []
-    findings = [*(f for f in own if f.code is Code.WRONG_RESULT and f.status is Status.FAIL), *faults, *own, *told,
-                *_one_node(run, subject, told), *_bandwidth(run, subject, first.wants)]
-    unproven = (NO_LOG,) if not seen.processes and run.concluded else _unproven(told)
-    return Judged(Kind.NCCL_TESTS, group.pieces, proven(findings, group.pieces), _about(run), unproven)
+    told = list(carried(seen, run, group)) if seen.processes else []
+    symptoms_of = list(faults(seen, rc is not None)) if seen.processes else []
+    findings = [*(f for f in own if f.code is Code.WRONG_RESULT and f.status is Status.FAIL), *symptoms_of, *own, *told,
+                *crowd(hosts, PATH), *one_node(run, subject, told), *bandwidth(run, subject, first.wants)]
+    unproven = (NO_LOG,) if not seen.processes and run.concluded and not hosts else unproven_of(told)
+    return Judged(Kind.NCCL_TESTS, group.pieces, proven(findings, group.pieces), described(run), unproven)
 
 
 NO_LOG = "which transport carried it: there are no lines of NCCL's log (NCCL_DEBUG=INFO)"
 CLAIMED = "that the bytes went over RDMA: logs claim it, only counters prove it (fabrictool check rdma_counters)"
 
 
-def _unproven(told: Iterable[Finding]) -> tuple[str, ...]:
+def unproven_of(told: Iterable[Finding]) -> tuple[str, ...]:
     return (CLAIMED,) if any(f.code is Code.TCP_FALLBACK and f.status is Status.PASS for f in told) else ()
 
 
-def _subjects(run: TestRun) -> tuple[Subject, dict[str, Subject]]:
+def subjects(run: TestRun) -> tuple[Subject, dict[str, Subject]]:
     hosts = run.hosts
     nodes = {h: Subject(SubjectKind.NODE, (h,)) for h in hosts}
     return (nodes[hosts[0]] if len(hosts) == 1 else Subject(SubjectKind.FLEET, hosts)), nodes
 
 
-def _about(run: TestRun) -> str:
+def described(run: TestRun) -> str:
     program = run.program.value if isinstance(run.program, Value) else ""
     ranks = run.ranks
     if not isinstance(ranks, Value):
@@ -102,7 +114,7 @@ def _about(run: TestRun) -> str:
     return f"{program} {ranks.value} rank{'s' * (ranks.value != 1)} on {where}".strip()
 
 
-def _transport(seen: NcclLog, run: TestRun | None, group: _Group) -> Iterator[Finding]:
+def carried(seen: NcclLog, run: TestRun | None, group: Group) -> Iterator[Finding]:
     """Host names are the names of nodes here, as both nccl-tests and NCCL print them."""
     ranks: dict[int, str] = {}
     expected: tuple[str, ...] = ()
@@ -122,7 +134,7 @@ def _one_host_for_two(seen: NcclLog, ranks: Mapping[int, str]) -> bool:
     return bool(counted) and bool(ranks) and max(counted) > len(set(ranks.values()))
 
 
-def _wants(run: TestRun | None, group: _Group, nodes: Iterable[str]) -> dict[str, Expect]:
+def _wants(run: TestRun | None, group: Group, nodes: Iterable[str]) -> dict[str, Expect]:
     """What the spec says of the nodes, where there is one; else what the GPU's name tells."""
     models = {d.host: d.gpu for d in run.devices} if run is not None else {}
     out: dict[str, Expect] = {}
@@ -138,11 +150,11 @@ def _wants(run: TestRun | None, group: _Group, nodes: Iterable[str]) -> dict[str
     return out
 
 
-def _symptoms(seen: NcclLog, ended: bool) -> Iterator[Finding]:
+def faults(seen: NcclLog, ended: bool) -> Iterator[Finding]:
     yield from judge_symptoms(symptoms.diagnose(seen), seen, f"{PATH}.symptoms", ended=ended)
 
 
-def _one_node(run: TestRun, subject: Subject, told: Sequence[Finding]) -> Iterator[Finding]:
+def one_node(run: TestRun, subject: Subject, told: Sequence[Finding]) -> Iterator[Finding]:
     """Of a result of one host nothing follows for the fabric. Where NCCL's log is there, that tells."""
     if not told and run.concluded and len(run.hosts) == 1:
         yield About(Code.SINGLE_NODE, subject, f"{PATH}.hosts", "").fail(
@@ -150,7 +162,7 @@ def _one_node(run: TestRun, subject: Subject, told: Sequence[Finding]) -> Iterat
             remedy="run over at least two nodes")
 
 
-def _bandwidth(run: TestRun, subject: Subject, wants: Mapping[str, NodeSpec]) -> Iterator[Finding]:
+def bandwidth(run: TestRun, subject: Subject, wants: Mapping[str, NodeSpec]) -> Iterator[Finding]:
     """Without a spec it is told, and not judged: what it should be only the ports' rate says."""
     busbw = result.gate_busbw(run)
     if not isinstance(busbw, Value):
@@ -178,17 +190,17 @@ def _capacity(want: NodeSpec) -> bands.Capacity:
         bands.PortCapacity(name, Rate.gbit(port.rate_gbit or 0), None, len(port.functions)) for name, port in want.ports.items()))
 
 
-def _logs(group: _Group) -> Judged:
-    seen = _log(group.pieces)
-    told = list(_transport(seen, None, group)) if seen.processes else []
-    findings = [*_symptoms(seen, False), *told]
+def _logs(group: Group) -> Judged:
+    seen, hosts = merged(group.pieces)
+    told = list(carried(seen, None, group)) if seen.processes else []
+    findings = [*faults(seen, False), *told, *crowd(hosts, PATH)]
     nodes = tuple(dict.fromkeys(p.key.node for p in seen.processes if p.key.known))
     about = f"{len(seen.processes)} process{'es' * (len(seen.processes) != 1)} on {', '.join(nodes[:4])}" if nodes else ""
     more = f" and {len(nodes) - 4} more nodes" if len(nodes) > 4 else ""
-    return Judged(Kind.NCCL_LOG, group.pieces, proven(findings or _nothing(group), group.pieces), about + more, _unproven(told))
+    return Judged(Kind.NCCL_LOG, group.pieces, proven(findings or _nothing(group), group.pieces), about + more, unproven_of(told))
 
 
-def _nothing(group: _Group) -> list[Finding]:
+def _nothing(group: Group) -> list[Finding]:
     """A log in which no line tells anything."""
     return [Finding(Code.NOTHING_KNOWN, group.cases[0].subject, f"{PATH}.known", "",
                     f"{sum(len(p.lines) for p in group.pieces)} lines", "", "no line of it tells a transport, an error or a phase",
@@ -200,10 +212,10 @@ def _json(case: Case) -> Judged:
     if isinstance(got, Unreadable):
         finding = About(Code.RESULT_UNPARSED, case.subject, f"{PATH}.json", "").unknown(got, "a whole JSON result")
         return Judged(Kind.NCCL_TESTS_JSON, (case.piece,), proven([finding], (case.piece,)))
-    subject, nodes = _subjects(got)
-    findings = [*result.judge(got, Asked(), Ending(got.exit_status), subject, PATH, nodes), *_one_node(got, subject, []),
-                *_bandwidth(got, subject, case.wants)]
-    return Judged(Kind.NCCL_TESTS_JSON, (case.piece,), tuple(findings), _about(got),
+    subject, nodes = subjects(got)
+    findings = [*result.judge(got, Asked(), Ending(got.exit_status), subject, PATH, nodes), *one_node(got, subject, []),
+                *bandwidth(got, subject, case.wants)]
+    return Judged(Kind.NCCL_TESTS_JSON, (case.piece,), tuple(findings), described(got),
                   ("which transport carried it: the file does not tell",))
 
 

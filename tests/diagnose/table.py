@@ -42,7 +42,8 @@ def rows() -> tuple[Row, ...]:
     return tuple(Row(name, frozenset(Code(c) for c in codes.split()), int(code)) for name, codes, code in found)
 
 
-ROWS = rows()
+ROWS = tuple(r for r in rows() if not r.name.endswith("/"))
+FOLDERS = tuple(r for r in rows() if r.name.endswith("/"))
 WRITTEN = tuple(r for r in ROWS if "/" not in r.name)
 
 
@@ -58,6 +59,11 @@ def of_text(text: str, name: str = "paste", wants: Wants | None = None) -> tuple
 def of_bytes(data: bytes) -> tuple[Judged, ...]:
     got = decode("paste", data)
     return () if isinstance(got, Refused) else judged(got)
+
+
+def of_folder(folder: Path) -> tuple[Judged, ...]:
+    names = (p for p in sorted(folder.rglob("*")) if p.is_file())
+    return judged(*(Input(str(p.relative_to(CAPTURES)), p.read_text(encoding="utf-8")) for p in names))
 
 
 def findings(found: Iterable[Judged]) -> list[Finding]:

@@ -26,6 +26,11 @@ TEXTS = {
     "two tools in turn": "NIC statistics:\nhca_id:\tx\n" * MANY,
     "devices": "".join(f"hca_id:\td{i}\n\t\tport:\t1\n\t\t\tstate:\t\tPORT_DOWN (1)\n" for i in range(MANY)),
     "frames": "#0  0x1 in a ()\n" * MANY,
+    "steps": "".join(f"fabrictool-allreduce: rank {i} on h{i}: starting\n" for i in range(MANY)) + "Timeout (0:00:09)!\n" * MANY,
+    "results": '{"algbw_gbytes_per_s": 1.5, "fabrictool": "allreduce"}\n' * MANY,
+    "one rank's starts": "fabrictool-allreduce: rank 0 on h: starting\n" * MANY,
+    "dumps": "Timeout (0:00:09)!\nThread 0x01 (most recent call first):\n" * MANY,
+    "last errors": "NCCL error\nLast error:\nBroken pipe\n" * MANY,
     "rows": "   268435456      67108864     float     sum      -1\n" * MANY,
 }
 

@@ -21,7 +21,8 @@ SOME = ("qos-trust-pcp", "dcb-map", "gids-no-ipv4", "hosts-loopback", "nccl-tcp"
         "devinfo-down", "ss-syn-sent", "kernel-xid-79", "qos-healthy", "run-healthy-with-log", "gloo-loopback", "ucx-tcp")
 # Pieces of one node tell about each other: these families are no two separate texts.
 TOGETHER = ({"env", "qos"}, {"env", "ip"}, {"env", "dcb"}, {"dcb", "qos"}, {"nccl", "run"}, {"nccl", "qos"}, {"env", "devinfo"},
-            {"env", "rdma"}, {"nccl", "gloo"}, {"env", "ibdev2netdev"}, {"run", "qos"}, {"kernel", "program"})
+            {"env", "rdma"}, {"nccl", "gloo"}, {"env", "ibdev2netdev"}, {"run", "qos"}, {"kernel", "program"},
+            {"gloo", "program"}, {"own", "program"}, {"own", "gloo"}, {"own", "faulthandler"}, {"own", "nccl"}, {"own", "run"})
 
 
 @pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)

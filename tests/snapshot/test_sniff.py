@@ -67,6 +67,10 @@ def test_a_capture_is_one_piece(capture: str, kind: Kind) -> None:
     ("INFO 11-29 KV Transfer metrics: Num successful transfers=3\n", Kind.UCX),
     ("# Memory domain: tcp\n#     Component: tcp\n#      Transport: tcp\n#         Device: eth1\n", Kind.UCX_INFO),
     (" Unable to find the Infiniband/RoCE device\n", Kind.PERFTEST),
+    ("Timeout (0:00:12)!\nThread 0x00007f7494d09140 (most recent call first):\n  File \"/x.py\", line 1 in wait\n", Kind.FAULTHANDLER),
+    ("fabrictool-allreduce: rank 0 on spark01: starting\n", Kind.ALLREDUCE),
+    ('{"algbw_gbytes_per_s": 3.3061, "busbw_gbytes_per_s": 3.3061, "fabrictool": "allreduce"}\n', Kind.ALLREDUCE),
+    ('{\n  "ranks": 2,\n  "fabrictool": "allreduce"\n}\n', Kind.ALLREDUCE),
     ("RuntimeError: Gloo connectFullMesh failed with [pair.cc:1] timed out connecting: SO_ERROR: Connection refused\n", Kind.PROGRAM),
     ("Dear all,\nthe job hangs since this morning.\n", Kind.UNKNOWN),
 ])

@@ -30,6 +30,8 @@ _BLOCK = r"\s+\S"  # an indented line
 GRAMMARS: tuple[Grammar, ...] = (
     Grammar(Kind.NCCL_LOG, rf"(?:\[?{TIME}\]? )?[\w.-]+:\d+:\d+ (?:\[[\d-]+\] )?(?:\S+:\d+ (?:\(\w+\) )?)?NCCL [A-Z]+ "
                            r"|NCCL version \d|NCCL (?:INFO|WARN) "),
+    Grammar(Kind.ALLREDUCE, r"fabrictool-allreduce: rank \d|\{\"algbw_gbytes_per_s\": ?\d",
+            once=r"fabrictool-allreduce: rank \d{1,7} on [^\s:]{1,255}: starting$|\{\"algbw_gbytes_per_s\":"),
     Grammar(Kind.NCCL_TESTS, r"# nccl-tests version |# Collective test |# nThread \d|#\s+Rank\s+\d+ (?:Group|Pid|on)|# Using devices"
                              r"|#?\s+size\s+count\s+type|# Out of bounds values|# Avg bus bandwidth|# Reducing maxBytes"
                              r"|# Writing JSON output|\S+: Test (?:NCCL|CUDA|MPI) failure |\S+: Test timeout "
@@ -82,6 +84,9 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar(Kind.NETWORKD, r"\[(?:Match|Network|Link)\]$", once=r"\[Match\]", rest=r"\[\w+\]$|\w+=|[#;]"),
     Grammar(Kind.PY_SPY, r"Process \d+: |Python v\d+\.\d|Thread (?:0x)?[0-9A-Fa-f]+ \((?:active|idle)", once="Process ",
             rest=r"\s+\S|Thread "),
+    Grammar(Kind.FAULTHANDLER, r"Timeout \((?:\d{1,4} days?, )?\d{1,3}:\d\d:\d\d(?:\.\d{1,6})?\)!$"
+                               r"|(?:Current thread|Thread) 0x[0-9A-Fa-f]{1,16} .{0,120}\(most recent call first\):$",
+            once=r"Timeout \(", rest=r"\s+\S|(?:Current thread|Thread) "),
     Grammar(Kind.GDB, rf"{STACK_INDEX}+(?:0x[0-9a-f]+\b|[\w:~<>]+.* \()|Thread \d+ \((?:Thread 0x|LWP|process)|\[New LWP \d"
                       r"|PID \d+ - |TID \d+:", rest=r"\s+\S|#\d|\[|warning:|Thread|Using host"),
     Grammar(Kind.UCX_INFO, r"# Memory domain: |#\s+Transport: |#\s+Device: |#\s+Component: ", rest="#"),
@@ -107,6 +112,7 @@ LOGS = frozenset(g.kind for g in GRAMMARS if g.rest is None)
 # Kinds whose lines stand inside another kind's output without ending it.
 INSIDE: dict[Kind, frozenset[Kind]] = {
     Kind.NCCL_TESTS: frozenset({Kind.NCCL_LOG}),
+    Kind.ALLREDUCE: frozenset({Kind.PROGRAM, Kind.FAULTHANDLER}),
     Kind.IBV_DEVINFO: frozenset({Kind.SHOW_GIDS}),
     Kind.NETWORKD: frozenset({Kind.ENV}),
     Kind.PY_SPY: frozenset({Kind.PROGRAM, Kind.GDB}),

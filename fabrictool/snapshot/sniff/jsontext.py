@@ -60,6 +60,8 @@ def _object(data: dict[str, object]) -> Kind | None:
     keys = {"prio_pfc", "dscp_prio", "default_prio", "prio_tc", "tc_tsa", "prio_buffer", "buffer_size", "tc_maxrate", "pcp_prio"}
     if keys & data.keys():
         return Kind.DCB
+    if data.get("fabrictool") == "allreduce":
+        return Kind.ALLREDUCE
     if data and data.keys() <= {"host", "ieee", "cee", "lld_managed", "static"}:
         return Kind.DCB
     return None
