@@ -90,6 +90,16 @@ def died(fleet: Fleet, rank: int, rc: int = 137) -> Fleet:
     return fleet
 
 
+def cut_off(fleet: Fleet, rank: int) -> Fleet:
+    """Nobody reaches one rank. All wait; when the others' time is over their connections close, and it ends with an error."""
+    hangs_in_init(fleet)
+    node = fleet.facts.rank_nodes[rank]
+    for run in RUNS:
+        fleet.put(run, node, f"rank[{rank}]", Captured(5, "", "socketProgress: Connection closed by remote peer"))
+    said = f"{node}:{texts.pid(rank)}:9999 [0] NCCL INFO socketProgress: Connection closed by remote peer spark01<42001>\n"
+    return logged(fleet, lambda text: text + "\n" + said, (node,))
+
+
 def mixed(fleet: Fleet, node: str) -> Fleet:
     """One node fell back, and all wait for each other while they connect."""
     hangs_in_init(fleet)

@@ -69,6 +69,7 @@ FAULTS: list[tuple[str, Fault, Code, SubjectKind, tuple[str, ...]]] = [
     ("a rank killed", lambda: faulty.died(sparks(4), 2), Code.RANK_DIED, SubjectKind.NODE, (THIRD,)),
     ("a rank with an error of its own", lambda: faulty.died(sparks(4), 1, rc=139), Code.RANK_DIED, SubjectKind.NODE, (SECOND,)),
     ("no start", lambda: faulty.hangs_in_init(sparks(4)), Code.INIT_HANG, SubjectKind.FLEET, sparks(4).hosts),
+    ("a node that nobody reaches", lambda: faulty.cut_off(sparks(4), 2), Code.INIT_HANG, SubjectKind.FLEET, (FIRST, SECOND, "spark04")),
     ("no closing line", lambda: faulty.printed(sparks(4), faulty.before("# Out of bounds")), Code.NO_RESULT, SubjectKind.FLEET,
      sparks(4).hosts),
     ("a queue pair that gave up, before the ranks did", lambda: faulty.gave_up(sparks(4), 1), Code.RDMA_RETRY_EXCEEDED, SubjectKind.NODE,
