@@ -82,8 +82,8 @@ def choose(seed: int, nodes: Sequence[str]) -> tuple[Fault, str]:
 def command(seed: int, nodes: int, name: str, keep: bool) -> Exit:
     """Build a fleet of namespaces on this machine, configure it, prove it, break it, catch that, repair it.
 
-    Needs Linux and root. SSH, links, MTU and files are real; RDMA, NCCL, QoS registers and systemd are stand-ins. Exit 0: every step ended as
-    it has to.
+    Needs Linux and root. SSH, links, MTU and files are real; RDMA, NCCL, QoS registers and systemd are stand-ins. Exit 0: every step
+    ended as it has to.
     """
     from fabrictool.lab import down, up
     from fabrictool.lab.errors import LabError
