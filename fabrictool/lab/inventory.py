@@ -84,10 +84,17 @@ groups:
 {extra}    bootstrap: {p.bootstrap}
     protected: [{', '.join(protected)}]
 {_memlock()}{_env(plan)}
-# Small: over sockets a lab really sends every byte.
-collective: {{launcher: direct, venv: {VENV}, size: 8MiB, runs: 3}}
+{_collective(plan)}
 nodes:
 {nodes}"""
+
+
+def _collective(plan: LabPlan) -> str:
+    if plan.profile.gpus == 1:
+        why, size = "Small: over sockets a lab really sends every byte.", "8MiB"
+    else:
+        why, size = "With fewer bytes the steps of so many ranks take longer than the bytes do.", "256MiB"
+    return f"# {why}\ncollective: {{launcher: direct, venv: {VENV}, size: {size}, runs: 3}}"
 
 
 def ssh_config(layout: Layout, plan: LabPlan, ports: dict[str, int]) -> str:
