@@ -8,7 +8,7 @@ from fabrictool.lab.nodeside.state import Nic
 from fabrictool.lab.plan import Device, Owner, Profile
 
 COMMON = frozenset({"mlnx_qos", "dcb", "rdma", "ethtool", "ibv_devinfo", "nvidia-smi", "systemctl", "udevadm", "docker", "dmesg",
-                    "journalctl", "systemd-run"})
+                    "journalctl", "systemd-run", "lspci"})
 
 SPARK = Profile(
     "spark", "spark", "spark", Nic("enP7s7", "0007:01:00.0", "r8127", 10000),

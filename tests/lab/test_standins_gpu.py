@@ -106,3 +106,13 @@ def test_dmesg_shows_the_same_lines() -> None:
     ("-24hours", 13_600.0), ("-2h", 92_800.0), ("-1 day", 13_600.0), ("@5", 5.0), ("nonsense", 0.0), ("", 0.0)])
 def test_since(text: str, want: float) -> None:
     assert since(text, 100_000.0) == want
+
+
+def test_bridges_and_their_access_control() -> None:
+    out = call(h20(), "lspci -D -vvv -d ::0604").out
+    assert out.startswith("0000:40:01.0 PCI bridge: ")
+    assert out.count("ACSCtl:\tSrcValid- TransBlk- ReqRedir- CmpltRedir- ") == 6
+    assert "<access denied>" in call(h20(), "lspci -D -vvv -d ::0604", root=False).out
+    assert call(spark(), "lspci -D -vvv -d ::0604").out == ""
+    assert [line.split()[0] for line in call(spark(), "lspci -D -d 15b3:").out.splitlines()] == ["0000:01:00.0", "0002:01:00.0"]
+    assert call(spark(), "lspci --bogus").rc == 1

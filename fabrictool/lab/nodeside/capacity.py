@@ -10,9 +10,15 @@ from typing import Any
 
 from fabrictool.lab.nodeside.state import Function, Node
 
+UNIFIED = ("NVIDIA GB10",)  # GPUs with no memory of their own: nothing for GPUDirect to read
 OF_LINE_RATE = 0.916  # 22.9 of 25 GB/s
 OF_PCIE = 0.727  # 11.45 of 15.75 GB/s
 LANE_GBYTES = 32 / 8 * 128 / 130  # PCIe 5.0: 32 GT/s, 128b/130b
+
+
+def gpu_bus(index: int) -> str:
+    """The PCI address of a GPU, where GPUs are cards."""
+    return f"0000:{0x18 + 8 * index:02x}:00.0"
 
 
 def port_gbytes(fn: Function) -> float:

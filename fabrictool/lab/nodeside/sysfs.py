@@ -16,6 +16,7 @@ from ipaddress import ip_interface
 from pathlib import Path
 
 from fabrictool.lab.nodeside import counts
+from fabrictool.lab.nodeside.capacity import UNIFIED, gpu_bus
 from fabrictool.lab.nodeside.state import Function, Nic, Node, load
 from fabrictool.lab.nodeside.tool import Link
 
@@ -145,6 +146,12 @@ def tree(node: Node, links: Mapping[str, Link]) -> dict[str, Entry]:
         entries.update({f"devices/virtual/net/{f.interface}/{k}": v for k, v in _netdev(f, link)})
         entries.update({f"devices/lab/{f.bus}/infiniband/{f.rdma}/{k}": v for k, v in _rdma(f, link)})
         entries[f"class/infiniband/{f.rdma}"] = Symlink(f"../../devices/lab/{f.bus}/infiniband/{f.rdma}")
+    if node.gpus and node.gpu_direct and node.gpu not in UNIFIED:
+        entries["module/nvidia_peermem/initstate"] = File("live")
+    if node.gpu not in UNIFIED:
+        for bus in (gpu_bus(i) for i in range(node.gpus)):
+            entries[f"devices/lab/{bus}/class"] = File("0x030200")
+            entries[f"bus/pci/drivers/nvidia/{bus}"] = Symlink(f"../../../../devices/lab/{bus}")
     for nic in node.nics.values():
         entries.update(_pci(nic.bus, nic.driver, nic.interface, 1, 1))
         entries.update({f"devices/virtual/net/{nic.interface}/{k}": v for k, v in _nic(nic, links.get(nic.interface))})

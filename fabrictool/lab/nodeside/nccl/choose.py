@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fabrictool.lab.nodeside.capacity import UNIFIED
 from fabrictool.lab.nodeside.nccl import adapters, interfaces
 from fabrictool.lab.nodeside.nccl.adapters import Adapter
 from fabrictool.lab.nodeside.nccl.device import Gpu, Hardware
@@ -14,8 +15,6 @@ from fabrictool.lab.nodeside.nccl.nets import Net
 from fabrictool.lab.nodeside.nccl.params import Params
 from fabrictool.lab.nodeside.nccl.rdmanet import RdmaNet
 from fabrictool.lab.nodeside.nccl.socketnet import SocketNet
-
-UNIFIED = ("NVIDIA GB10",)  # no memory of their own: nothing for GPUDirect to read
 
 
 def bootstrap_interface(log: Log, params: Params) -> Interface:

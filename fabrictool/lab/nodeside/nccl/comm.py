@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from fabrictool.lab.nodeside.capacity import UNIFIED, gpu_bus
 from fabrictool.lab.nodeside.nccl import ring
 from fabrictool.lab.nodeside.nccl.bootstrap import Ring, Root
-from fabrictool.lab.nodeside.nccl.choose import UNIFIED, bootstrap_interface, network
+from fabrictool.lab.nodeside.nccl.choose import bootstrap_interface, network
 from fabrictool.lab.nodeside.nccl.device import Gpu, Hardware
 from fabrictool.lab.nodeside.nccl.errors import INVALID_USAGE, NcclError
 from fabrictool.lab.nodeside.nccl.group import Group
@@ -24,7 +25,7 @@ from fabrictool.lab.nodeside.nccl.words import Words
 SOCKET_CHANNELS, IB_CHANNELS = 2, 16
 ALGORITHMS = ("tree", "ring", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat", "allreduce", "allgather", "reducescatter")
 BATCH_S = 0.25  # how often the counters move
-LATENCY_S = 2e-6  # of one step of a ring
+LATENCY_S = 0.5e-6  # of one hop between nodes; small, so that the small buffers that labs use fill the ports as large ones do
 INSIDE_GBYTES = 350.0  # GB/s between the GPUs of one node
 
 
@@ -75,7 +76,7 @@ class Comm:
         self._dice = random.Random(f"{self.gpu.seed} {count}")
 
     def _bus(self, gpu: int) -> str:
-        return "000f:01:00" if self.gpu.model in UNIFIED else f"0000:{0x18 + 8 * gpu:02x}:00"
+        return "000f:01:00" if self.gpu.model in UNIFIED else gpu_bus(gpu)[:-2]
 
     def _rings(self, places: Sequence[Place], channels: int) -> None:
         hosts = [p.host for p in places]
@@ -128,7 +129,7 @@ class Comm:
         ranks = len(self.layout.places)
         wire = 2 * (ranks - 1) / ranks * count * size
         noise = 1 + self.gpu.noise * (2 * self._dice.random() - 1)
-        one_s = wire / (self.gbytes() * noise * 1e9) + LATENCY_S * 2 * (ranks - 1) + LATENCY_S
+        one_s = wire / (self.gbytes() * noise * 1e9) + LATENCY_S * (2 * self.nodes - 1)
         one_s *= ranks / 2 / (ranks - 1) if self.tree else 1  # a tree over two nodes sends less for the same
         done = 0
         while done < calls:

@@ -10,8 +10,8 @@ import sys
 import time
 from dataclasses import dataclass
 
+from fabrictool.lab.nodeside.capacity import UNIFIED, gpu_bus
 from fabrictool.lab.nodeside.nccl import options, results, table
-from fabrictool.lab.nodeside.nccl.choose import UNIFIED
 from fabrictool.lab.nodeside.nccl.comm import Comm
 from fabrictool.lab.nodeside.nccl.device import Gpu, Hardware
 from fabrictool.lab.nodeside.nccl.errors import NcclError
@@ -129,7 +129,7 @@ def _test(run: Run) -> int:
 def _devices(run: Run, gpus: list[int], gpu: Gpu) -> list[dict[str, object]]:
     """Every rank's line, printed by the first process; and the first GPU of each process, for the file."""
     def bus(number: int) -> str:
-        return "000f:01:00" if gpu.model in UNIFIED else f"0000:{0x18 + 8 * number:02x}:00"
+        return "000f:01:00" if gpu.model in UNIFIED else gpu_bus(number)[:-2]
 
     said = [[run.group.rank * len(gpus) + i, os.getpid(), run.host, g, bus(g), gpu.model] for i, g in enumerate(gpus)]
     every = [json.loads(raw) for raw in run.group.gather(json.dumps(said).encode())]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from fabrictool.lab.nodeside.capacity import gpu_bus
 from fabrictool.lab.nodeside.journal import DRIVER
 from fabrictool.lab.nodeside.standins.behaviour import serve
 from fabrictool.lab.nodeside.standins.nvidia_topo import topology
@@ -58,7 +59,7 @@ def main(call: Call) -> int:
 
 
 def bus(node: Node, index: int) -> str:
-    return "0000000F:01:00.0" if node.gpu not in MEMORY_MIB else f"00000000:{0x18 + 8 * index:02X}:00.0"
+    return "0000000F:01:00.0" if node.gpu not in MEMORY_MIB else f"0000{gpu_bus(index).upper()}"
 
 
 def _uuid(index: int) -> str:
