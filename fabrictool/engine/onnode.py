@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+import socket
 import time
 
 from pyinfra.api.host import Host
@@ -46,12 +48,28 @@ def mark(host: Host, folder: str, alive_s: int, run: str = "") -> str:
     return "" if got.rc == 0 else got.tail or f"exit status {got.rc}"
 
 
+ONLY_IF = 'test -d "$1" || { echo "the run is over" >&2; exit 1; }; shift; exec sh -c "$@"'
+
+
+def lock(host: Host, plan: Plan, verb: str) -> str:
+    """Take or drop the node's lock; "" when it worked, else why not. It is only taken while the run's folder is there: a command that
+    arrives late, after Ctrl-C, finds none."""
+    who = f"{getpass.getuser()}@{socket.gethostname()}"
+    words = (resource("lock.sh"), "fabrictool-lock", verb, plan.job.run_id, who)
+    argv = ("sh", "-c", ONLY_IF, "sh", plan.job.folder, *words) if verb == "take" else ("sh", "-c", *words)
+    got = captured(host, (*_root(host), *argv), MARK_S)
+    if isinstance(got, Unreadable):
+        return got.why
+    return "" if got.rc == 0 else got.tail or "the lock could not be taken"
+
+
 def start(host: Host, plan: Plan, run: str, what: Start) -> Captured:
     """Start a node's part and wait until it has ended: `rank.sh`'s own answer. 124: no answer in time, or no connection any more."""
     limits = plan.job.limits
     words = (plan.job.run_id, plan.job.folder, run, what.number, str(limits.node_s), what.image, *what.argv)
     begin = time.monotonic()
-    got = captured(host, (*_root(host), "sh", "-s", *words), limits.ours_s, resource("rank.sh"))
+    # In braces: when the text arrives cut short, nothing runs.
+    got = captured(host, (*_root(host), "sh", "-s", *words), limits.ours_s, f"{{\n{resource('rank.sh')}\n}}\n")
     if isinstance(got, Unreadable):
         return Captured(124, "", got.why, int(1000 * (time.monotonic() - begin)))
     return got

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from fabrictool.engine import allreduce, bootstrap_tcp, hang, path_mtu
+from fabrictool.engine.interrupt import heard
 from fabrictool.engine.task import Asked, Probe, Task
 from fabrictool.model import Reason, Unreadable
 from fabrictool.snapshot import Recording
@@ -41,7 +42,8 @@ def record(names: Iterable[str], task: Task, probes: Mapping[str, Probe] | None 
     for name, probe in known.items():
         if name in wanted:
             try:
-                out[name] = probe(task)
+                with heard():
+                    out[name] = probe(task)
             except KeyboardInterrupt:
                 stopped = Unreadable(Reason.BLOCKED, "interrupted; what it had started was ended")
                 raise Stopped({**out, **{n: Recording(n, task.run_id, error=stopped) for n in known if n in wanted - out.keys()}}) from None

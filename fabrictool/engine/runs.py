@@ -6,7 +6,6 @@ Nothing is decided here about the fabric: texts and counters go into the recordi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TypeVar
 
 import gevent
@@ -14,11 +13,9 @@ from pyinfra.api.host import Host
 
 from fabrictool import counters
 from fabrictool.engine import onnode
-from fabrictool.engine.sidebyside import side_by_side
 from fabrictool.engine.task import Task
 from fabrictool.model import Code, Reason
 from fabrictool.ops.collect import read
-from fabrictool.ops.converge import lock
 from fabrictool.probes import stage
 from fabrictool.probes.launch import Start, exports
 from fabrictool.probes.limits import GUARD_S
@@ -32,6 +29,7 @@ from fabrictool.spec import CollectiveSpec
 T = TypeVar("T")
 SETTLE_S = 1.0  # mlx5 renews the interfaces' counters in the background, at most once a second
 GRACE_S = 12  # ranks that a dead one has left alone may still say what they saw; ranks.sh gives those beside it 10 s
+ARRIVE_S = 5  # one command, on a loaded node
 Takes = dict[str, dict[str, Snapshot]]
 
 
@@ -46,10 +44,17 @@ class Runs:
         self.made: tuple[str, ...] = ()
 
     def _all(self, work: Callable[[Host], T], nodes: Sequence[str] | None = None) -> dict[str, T]:
-        """Side by side on these nodes (all by default)."""
+        """Side by side on these nodes (all by default). On Ctrl-C what is on its way may arrive, so that it can be ended."""
         chosen = self._hosts if nodes is None else {n: self._hosts[n] for n in nodes}
-        calls = {name: [partial(work, host)] for name, host in chosen.items()}
-        return {name: got[0] for name, got in side_by_side(calls)}
+        jobs = {name: gevent.spawn(work, host) for name, host in chosen.items()}
+        try:
+            gevent.joinall(list(jobs.values()))
+        except KeyboardInterrupt:
+            gevent.joinall(list(jobs.values()), timeout=ARRIVE_S)
+            raise
+        finally:
+            gevent.killall(list(jobs.values()), block=False)
+        return {name: job.get() for name, job in jobs.items()}
 
     def _take(self, moment: str, work: Callable[[Host], Snapshot]) -> None:
         self.takes[moment] = self._all(work)
@@ -59,15 +64,16 @@ class Runs:
     def open(self) -> Refusal | None:
         """One run at a time on a node; and a folder on each, the same everywhere."""
         self._task.progress.phase("prepare", len(self._hosts))
-        for name, why in self._all(lambda host: lock(host, "take")).items():
-            if why:
-                return _not_locked(name, why)
         for name, got in self._all(lambda host: onnode.make(host, self._program(host.name))).items():
             if isinstance(got, str):
-                return Refusal(Code.LAUNCH_FAILED, Reason.FAILED, f"{name}: {got}"[:300], (name,))
+                return _not_made(name, got)
             if got.folder != self.plan.job.folder:
                 return Refusal(Code.NEEDS_ROOT, Reason.NEEDS_ROOT, f"{name}: only root can make the run's folder {self.plan.job.folder}",
                                (name,))
+        # After the guard: it frees the lock when we cannot.
+        for name, why in self._all(lambda host: onnode.lock(host, self.plan, "take")).items():
+            if why:
+                return _not_locked(name, why)
             self._task.progress.node(name, "ok")
         self._task.progress.done()
         return None
@@ -148,15 +154,21 @@ class Runs:
         on this run's id only, so it does no harm where there is nothing."""
         self._task.progress.phase("end", len(self._hosts))
         self._take(END, lambda host: onnode.close(host, self.plan))
-        for name, why in self._all(lambda host: lock(host, "drop")).items():
+        for name, why in self._all(lambda host: onnode.lock(host, self.plan, "drop")).items():
             self._task.progress.node(name, "ok" if not why else "locked still")
         self._task.progress.done()
 
 
 def _not_locked(node: str, why: str) -> Refusal:
-    """`why`: the last line of lock.sh, or sudo's."""
+    """`why`: the last line of lock.sh."""
     if why.startswith("locked by run "):
         return Refusal(Code.LOCKED, Reason.BLOCKED, f"{node}: {why}", (node,))
+    return _not_made(node, why)
+
+
+def _not_made(node: str, why: str) -> Refusal:
+    """`why`: what the node said last, or sudo."""
+    why = why[:300]
     if "password is required" in why or "a terminal is required" in why or "not in the sudoers" in why:
         return Refusal(Code.NEEDS_ROOT, Reason.NEEDS_ROOT, f"{node}: {why}", (node,))
     return Refusal(Code.LAUNCH_FAILED, Reason.FAILED, f"{node}: {why}", (node,))

@@ -1,4 +1,4 @@
-# Stands by a run on its node: sh FOLDER/guard.sh RUN FOLDER SSHD TICKS
+# Stands by a run on its node: sh FOLDER/guard.sh RUN FOLDER SSHD TICKS. It is there before anything else of the run.
 # When the workstation has gone, it ends everything of the run, removes the run's folder and frees the lock. Gone: the sshd of its
 # connection has ended (SSHD, started TICKS after boot; "" = not known), or the time in FOLDER/until (seconds since boot) is over.
 # It ends by itself when the folder is removed. No process is started while it waits but `sleep`.
@@ -6,6 +6,7 @@ set -u
 run=$1 folder=$2 sshd=$3 ticks=$4
 trap '' HUP
 until=0
+sweep=$(cat "$folder/sweep.sh") || exit 1
 
 over() {
   read -r until 2>/dev/null <"$folder/until" || :
@@ -21,9 +22,12 @@ over() {
 
 while [ -d "$folder" ]; do
   if over; then
-    sh "$folder/sweep.sh" "$run" end
+    sh -c "$sweep" fabrictool-sweep "$run" end
     rm -rf "$folder"
     rmdir /run/fabrictool 2>/dev/null
+    # What was just about to start, or to lock: without the folder nothing comes after it.
+    sleep 1
+    sh -c "$sweep" fabrictool-sweep "$run" end
     [ "$(cat /run/fabrictool.lock/run 2>/dev/null)" != "$run" ] || rm -rf /run/fabrictool.lock
     exit 0
   fi

@@ -3,7 +3,9 @@
 # whoever runs this (root); the folders of its runs to the login user, as whom ranks run. Prints `folder PATH`, `uid N`, what rankenv.sh
 # says, and at last `staged`.
 
-begin() { # RUN SECONDS: from now on everything ends by itself after so many seconds
+begin() { # RUN SECONDS: what comes to be after this ends by itself after so many seconds
+  trap '' PIPE # nobody may be listening any more: the guard has to be started all the same
+  connection
   run=$1
   owner=$(id -u)
   if [ "$owner" = 0 ]; then
@@ -15,7 +17,10 @@ begin() { # RUN SECONDS: from now on everything ends by itself after so many sec
   fi
   umask 022
   # Made by us now, and by nobody else before.
-  mkdir "$folder" && chmod 711 "$folder" && alive "$2" || return 1
+  mkdir "$folder" && chmod 711 "$folder" && alive "$2"
+}
+
+tell() {
   echo "folder $folder"
   echo "uid $owner"
 }
@@ -55,7 +60,6 @@ connection() { # -> $sshd $ticks: the sshd that serves this connection, and when
 }
 
 watch() {
-  connection
   set -- sh "$folder/guard.sh" "$run" "$folder" "$sshd" "$ticks"
   if [ "$(id -u)" = 0 ] && [ -d /run/systemd/system ] && command -v systemd-run >/dev/null; then
     # A unit: logind may end what a login session leaves behind.

@@ -4,7 +4,7 @@
 #   left   lists them, one a line: unit NAME, container NAME, job ID, process PID COMMAND, port N (a TCP port that one of them listens
 #          on, or one of the given ports if anybody does). Nothing printed: nothing is left
 #   over   end, then left
-#   close  end, then the run's guard and its folder; then left
+#   close  end, then the run's folder and its guard; then left
 # Never by a process name: a process is ended right after its environment was seen to hold exactly this run's id.
 set -u
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -108,11 +108,14 @@ case $verb in
   over) end; left "$@" ;;
   close)
     end
+    rm -rf "/run/fabrictool/$run" "/tmp/fabrictool-$run"
+    rmdir /run/fabrictool 2>/dev/null
+    # What was just about to start: without the folder nothing comes after it.
+    sleep 1
+    end
     guards=FABRICTOOL_GUARD
     [ ! -d /run/systemd/system ] || timeout 15 systemctl stop "ft-$run-guard.service" </dev/null >/dev/null 2>&1
     end_processes FABRICTOOL_GUARD
-    rm -rf "/run/fabrictool/$run" "/tmp/fabrictool-$run"
-    rmdir /run/fabrictool 2>/dev/null
     left "$@"
     ;;
   *) echo "what to do? $verb" >&2; exit 64 ;;

@@ -37,7 +37,7 @@ class Mpirun:
 def _daemons(job: Job) -> tuple[str, ...]:
     """How daemons are started and talk. Version 5 took this out of Open MPI into PRRTE, under other names. Without a tree every daemon is
     started by the first node: no SSH between the others."""
-    agent = f"sh {job.path(AGENT)} {job.run_id} {job.limits.node_s}"
+    agent = f"sh {job.path(AGENT)} {job.folder} {job.run_id} {job.limits.node_s}"
     if job.tool.mpi >= 5:
         return ("--prtemca", "plm", "ssh", "--prtemca", "plm_ssh_agent", agent, "--prtemca", "plm_ssh_no_tree_spawn", "1",
                 # oob_tcp_*: up to PRRTE 3.0; a name that is not known is ignored.

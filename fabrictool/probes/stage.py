@@ -14,7 +14,8 @@ from fabrictool.snapshot.consumers import RANKS
 
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{7,63}")
 RUN_NAME = re.compile(r"[a-z][a-z0-9]{0,15}")
-COMMON = ("ranks.sh", "agent.sh", "allreduce.py", "guard.sh", "sweep.sh", "rankenv.sh")  # on every node, whichever launcher it is
+GUARD = ("guard.sh", "sweep.sh")
+COMMON = ("ranks.sh", "agent.sh", "allreduce.py", "rankenv.sh")  # on every node, whichever launcher it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +40,19 @@ def program(run_id: str, alive_s: int, files: Sequence[File], added: Mapping[str
     if not RUN_ID.fullmatch(run_id) or not all(RUN_NAME.fullmatch(name) for name in added):
         raise ValueError(f"{run_id!r}, {list(added)}: no run id, or no names of runs")
     every = [*(File(name, resource(name)) for name in COMMON), *files, *(File(f"{run}.added", text) for run, text in added.items())]
-    steps = [f"begin {run_id} {alive_s}"]
-    steps += [f"put {shlex.quote(f.name)} {base64.b64encode(f.text.encode()).decode()}" for f in every]
+    # First of all the guard: the workstation may be gone at any moment.
+    steps = [f"begin {run_id} {alive_s}", *(_put(File(name, resource(name))) for name in GUARD), "watch", "tell", *map(_put, every)]
     steps += [f"run_folder {name}" for name in added]
-    steps += [f"environment {shlex.join((RANKS.pattern, *consumers))}", "watch", "echo staged"]
+    steps += [f"environment {shlex.join((RANKS.pattern, *consumers))}", "echo staged"]
     return "\n".join([
         "\n".join(line for line in resource("stage.sh").splitlines() if not line.lstrip().startswith("#")),
         # One list in braces: when the text arrives cut short, nothing runs.
         "{", " &&\n".join(steps), "}", "",
     ])
+
+
+def _put(file: File) -> str:
+    return f"put {shlex.quote(file.name)} {base64.b64encode(file.text.encode()).decode()}"
 
 
 def read(out: str) -> Staged | str:

@@ -201,9 +201,12 @@ def test_the_agent_gives_the_daemon_the_id_and_a_limit(command: str, tmp_path: P
     run = new_run()
     ssh = 'echo "$@" >>"$LOG"; while [ "$1" != -- ]; do shift; done; shift; host=$1; shift; exec sh -c "$*"'
     path = tools(tmp_path / "bin", ssh=ssh)
-    done = script("dash", "agent.sh", run, "30", "spark02", f"{command}; tr '\\0' '\\n' </proc/$PPID/environ | grep FABRICTOOL", path=path)
+    told = f"{command}; tr '\\0' '\\n' </proc/$PPID/environ | grep FABRICTOOL"
+    done = script("dash", "agent.sh", str(tmp_path), run, "30", "spark02", told, path=path)
     direct = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert done.stdout.startswith(direct.stdout)
     words = (tmp_path / "bin" / "log").read_text()
     assert "-o BatchMode=yes" in words
-    assert f"exec env FABRICTOOL_RUN={run} timeout -k 5 30 sh -c" in words
+    assert f"test -d {tmp_path} && exec env FABRICTOOL_RUN={run} timeout -k 5 30 sh -c" in words
+    gone = script("dash", "agent.sh", f"{tmp_path}/gone", run, "30", "spark02", "echo ran", path=path)
+    assert (gone.returncode, gone.stdout) == (1, "")

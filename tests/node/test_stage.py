@@ -100,6 +100,23 @@ def test_a_sign_of_life_puts_it_off(shell: str) -> None:
         assert script(shell, "mark.sh", "/nonesuch", "60", "").returncode == 1
 
 
+@every_shell
+def test_the_guard_is_there_first_and_also_when_nobody_listens(shell: str) -> None:
+    """The workstation is gone while the folder is being made: its pipe is closed."""
+    run = new_run()
+    text = stage.program(run, 4, (), {"run1": ""}, ()).replace("/run/systemd/system", NO_SYSTEMD)
+    job = subprocess.Popen([*shell.split(), "-s"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    with job:
+        assert job.stdin is not None
+        assert job.stdout is not None
+        job.stdout.close()
+        job.stdin.write(text)
+        job.stdin.close()
+        until(lambda: marked(run, "FABRICTOOL_GUARD"))
+    until(lambda: not Path(f"/run/fabrictool/{run}").exists() and not Path(f"/tmp/fabrictool-{run}").exists())
+    until(lambda: marked(run, "FABRICTOOL_GUARD") == set())
+
+
 FAKE_SSHD = """import subprocess, sys, time
 open('/proc/self/comm', 'w').write('sshd')
 print(subprocess.run(['sh', '-s'], input=sys.stdin.read(), text=True, capture_output=True).stdout, flush=True)

@@ -28,14 +28,14 @@ def test_open_mpi_4() -> None:
         "mpirun", "-np", "4", "--hostfile", f"{FOLDER}/hostfile", "--map-by", "slot", "--bind-to", "none", "--timeout", "200",
         "--leave-session-attached", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "coll_hcoll_enable", "0",
         "--mca", "btl_tcp_if_include", "10.10.1.0/24", "--mca", "plm", "rsh",
-        "--mca", "plm_rsh_agent", f"sh {FOLDER}/agent.sh {RUN_ID} 215", "--mca", "plm_rsh_no_tree_spawn", "1",
+        "--mca", "plm_rsh_agent", f"sh {FOLDER}/agent.sh {FOLDER} {RUN_ID} 215", "--mca", "plm_rsh_no_tree_spawn", "1",
         "--mca", "oob_tcp_if_include", "10.10.1.0/24", "-x", "FABRICTOOL_RUN")
 
 
 def test_open_mpi_5_has_its_runtime_elsewhere() -> None:
     (start,) = Mpirun().starts(job(dataclasses.replace(NCCL_TESTS, mpi=5)), "run1")
     keys = {start.argv[i + 1]: start.argv[i + 2] for i, w in enumerate(start.argv) if w == "--prtemca"}
-    assert keys == {"plm": "ssh", "plm_ssh_agent": f"sh {FOLDER}/agent.sh {RUN_ID} 215", "plm_ssh_no_tree_spawn": "1",
+    assert keys == {"plm": "ssh", "plm_ssh_agent": f"sh {FOLDER}/agent.sh {FOLDER} {RUN_ID} 215", "plm_ssh_no_tree_spawn": "1",
                     "prte_if_include": "10.10.1.0/24", "oob_tcp_if_include": "10.10.1.0/24"}
     mpi = {start.argv[i + 1] for i, w in enumerate(start.argv) if w == "--mca"}
     assert mpi == {"pml", "btl", "coll_hcoll_enable", "btl_tcp_if_include"}
