@@ -118,14 +118,15 @@ def _gpu_program(name: str, kind: str, memory_mib: int) -> Apply:
 
 
 UNCOUNTED = {"rdma_counters": "?BLOCKED@fleet", "lossless_priority": "?BLOCKED@fleet"}  # the run came to no good end
-FELL_BACK = seen(allreduce="TCP_FALLBACK@fleet NCCL_NO_DEVICE@each-node COUNTERS_FLAT@each-node", rdma_counters="COUNTERS_FLAT@each-node",
-                 lossless_priority="?BLOCKED@each-node")
+FELL_BACK = {"allreduce": "TCP_FALLBACK@fleet NCCL_NO_DEVICE@each-node COUNTERS_FLAT@each-node",
+             "rdma_counters": "COUNTERS_FLAT@each-node", "lossless_priority": "?BLOCKED@each-node"}
 APART = "NCCL_MIXED@node NCCL_NO_DEVICE@node INIT_HANG@fleet"
 
 TRAFFIC_FAULTS: tuple[Fault, ...] = (
     Fault("tcp-fallback", "no RDMA device can be opened on any node (/dev/infiniband is missing): NCCL takes sockets", no_verbs_anywhere,
-          unseen(), Scope.FLEET, traffic=FELL_BACK),
-    Fault("tcp-fast", "as tcp-fallback, but sockets are nearly as fast as RDMA", fast_sockets, unseen(), Scope.FLEET, traffic=FELL_BACK),
+          unseen(), Scope.FLEET, traffic=seen(**FELL_BACK | {"allreduce": FELL_BACK["allreduce"] + " LOW_BUSBW@fleet"})),
+    Fault("tcp-fast", "as tcp-fallback, but sockets are nearly as fast as RDMA", fast_sockets, unseen(), Scope.FLEET,
+          traffic=seen(**FELL_BACK)),
     Fault("verbs-missing", "no RDMA device can be opened on one node: it takes sockets while its peers take RDMA", no_verbs,
           unseen(), traffic=seen(allreduce=APART, **UNCOUNTED)),
     Fault("hca-misnamed", "the NCCL files name an RDMA device that the node does not have", misnamed, fixed("ENV_FILE_DRIFT"),

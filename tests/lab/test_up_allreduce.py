@@ -148,3 +148,14 @@ def test_a_cable_that_is_out_is_left_out_without_a_word(two: Lab) -> None:
     assert done.ranks[0].rc == 0
     assert "NET/IB : Using [0]rocep1s0f0:1/RoCE [RO];" in done.logs[0]
     assert "roceP2p1s0f0" not in done.logs[0]
+
+
+def test_noise_is_seeded_and_stays_within_its_bounds(two: Lab) -> None:
+    figures = []
+    for seed in (1, 2, 1):
+        for node in NODES:
+            with two.edit_state(node) as state:
+                state.noise, state.seed = 0.05, seed
+        figures.append(job(two, NODES, GATE).busbw)
+    assert figures[0] == figures[2] != figures[1]
+    assert all(0.95 * 22.8 < b < 1.05 * 22.95 for bw in figures for b in bw)

@@ -90,7 +90,8 @@ class Store:
             for r in range(1, self.size):
                 self._ask("get", f"bye {r}")
         else:
-            self._ask("set", f"bye {self.rank}", "")
+            with contextlib.suppress(OSError):  # rank 0 may go as soon as it has heard it
+                self._ask("set", f"bye {self.rank}", "")
         self._stream.close()
 
 
