@@ -118,7 +118,7 @@ def test_a_file_name_tells_what_is_in_it() -> None:
 
 @pytest.mark.parametrize(("data", "said"), [
     (b"\x7fELF\0\0\0\1" * 50, "binary"), (b"BZh91AY", "bzip2"), (b"PK\x03\x04", "zip"), (b"\0" * 257 + b"ustar", "tar archive"),
-    (gzip.compress(b"x" * 257 + b"ustar"), "tar archive"), (b"\x1f\x8b\x08broken", "gzip"),
+    (gzip.compress(b"x" * 257 + b"ustar", mtime=0), "tar archive"), (b"\x1f\x8b\x08broken", "gzip"),
 ])
 def test_what_is_no_text_says_why(data: bytes, said: str) -> None:
     got = decode("f", data)
