@@ -107,7 +107,8 @@ def consumer(spec: CollectiveSpec, seen: Mapping[str, Snapshot]) -> str | Refusa
     for node, snap in seen.items():
         got = look.environment(snap)
         if isinstance(got, Unreadable):
-            return Refusal(Code.LAUNCH_FAILED, got.reason, f"{node}: the environment of the consumer: {got.why}", (node,))
+            code = Code.NEEDS_ROOT if got.reason is Reason.NEEDS_ROOT else Code.LAUNCH_FAILED
+            return Refusal(code, got.reason, f"{node}: the environment of the consumer: {got.why}", (node,))
         sources[node] = got.source
     if spec.consumer and (gone := tuple(n for n, s in sources.items() if not s)):
         return Refusal(Code.LAUNCH_FAILED, Reason.BLOCKED, f"{spec.consumer} is not on {', '.join(gone)}, and the spec wants its "
