@@ -62,9 +62,9 @@ boxes() {
     awk -v head="ft-$run-" 'index($2, head) == 1 { print $1, $2 }'
 }
 
-jobs_of() {
+jobs_of() { # CG: over, and Slurm is still cleaning up (a site's epilog may take minutes); what of it still runs the scan of processes finds
   command -v squeue >/dev/null 2>&1 || return 0
-  timeout 10 squeue -h -o '%i %j' --name="ft-$run" 2>/dev/null </dev/null | awk -v name="ft-$run" '$2 == name { print $1 }'
+  timeout 10 squeue -h -o '%i %j %t' --name="ft-$run" 2>/dev/null </dev/null | awk -v name="ft-$run" '$2 == name && $3 != "CG" { print $1 }'
 }
 
 listening() { # PID: TCP ports, hexadecimal

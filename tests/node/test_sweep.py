@@ -75,7 +75,7 @@ def test_units_containers_and_jobs_of_the_run(shell: str, tmp_path: Path) -> Non
     (tmp_path / "bin" / "boxes").write_text(f"{'a' * 64} ft-{run}-0\n{'b' * 64} vllm-ft-{run}-1\n{'c' * 64} ft-{run}0-1\n")
     (tmp_path / "bin" / "units").write_text(f"ft-{run}-launcher.service loaded active running x\n● ft-{run}-8.service loaded failed x\n"
                                             f"ft-{run}-guard.service loaded active running x\n")
-    (tmp_path / "bin" / "jobs").write_text(f"77 ft-{run}\n78 ft-{run}0\n")
+    (tmp_path / "bin" / "jobs").write_text(f"77 ft-{run} R\n78 ft-{run}0 R\n79 ft-{run} CG\n")
     left = script(shell, "sweep.sh", run, "left", systemd=str(tmp_path), path=path).stdout.splitlines()
     assert left == [f"unit ft-{run}-launcher.service", f"unit ft-{run}-8.service", f"container ft-{run}-0", "job 77"]
     script(shell, "sweep.sh", run, "end", systemd=str(tmp_path), path=path)
