@@ -55,7 +55,8 @@ class Window:
             why = f"{self.log.tool} goes back no further than {ago(self.log.now - begins)}: what came before was overwritten or cut"
             return about.unknown(Unreadable(Reason.CUT, why), wanted, "look at the journal on the node, or ask for fewer hours "
                                  "(kernel_log.hours in the spec)")
-        said = f"no {what} in {self.hours} h" if self.log.up > self.hours * 3600 else f"no {what} since it booted {ago(self.log.up)}"
+        # Not how long ago: the same node would say other words a moment later.
+        said = f"no {what} in {self.hours} h" if self.log.up > self.hours * 3600 else f"no {what} since it booted"
         notes = [*others, *([f"older: {len(older)}, the last {ago(self.log.age_s(older[-1].line))}"] if older else [])]
         return about.ok("; ".join((said, *notes)), wanted)
 
