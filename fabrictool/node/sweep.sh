@@ -2,7 +2,7 @@
 #   end    units and containers called ft-RUN-*, Slurm jobs called ft-RUN, and every process that has FABRICTOOL_RUN=RUN in its
 #          environment: first TERM, then KILL
 #   left   lists them, one a line: unit NAME, container NAME, job ID, process PID COMMAND, port N (a TCP port that one of them listens
-#          on, or one of the given ports if anybody does). Nothing printed: nothing is left
+#          on, or one of the given ports if anybody does); `unasked NAME STATUS` for a manager that did not answer; at last `end`
 #   over   end, then left
 #   close  end, then the run's folder and its guard; then left
 # Never by a process name: a process is ended right after its environment was seen to hold exactly this run's id.
@@ -51,20 +51,23 @@ end_processes() { # VARIABLE
 
 units() { # systemd's, without the guard's
   [ -d /run/systemd/system ] || return 0
-  timeout 10 systemctl list-units --all --plain --no-legend --full "ft-$run-*" 2>/dev/null </dev/null |
+  list=$(timeout 10 systemctl list-units --all --plain --no-legend --full "ft-$run-*" 2>/dev/null </dev/null) || return
+  printf '%s\n' "$list" |
     awk -v head="ft-$run-" -v guard="ft-$run-guard.service" \
       '{ for (i = 1; i <= 2; i++) if (index($i, head) == 1) { if ($i != guard) print $i; next } }'
 }
 
 boxes() {
   command -v docker >/dev/null 2>&1 || return 0
-  timeout 10 docker ps -a --no-trunc --format '{{.ID}} {{.Names}}' 2>/dev/null </dev/null |
+  list=$(timeout 10 docker ps -a --no-trunc --format '{{.ID}} {{.Names}}' 2>/dev/null </dev/null) || return
+  printf '%s\n' "$list" |
     awk -v head="ft-$run-" 'index($2, head) == 1 { print $1, $2 }'
 }
 
 jobs_of() { # CG: over, and Slurm is still cleaning up (a site's epilog may take minutes); what of it still runs the scan of processes finds
   command -v squeue >/dev/null 2>&1 || return 0
-  timeout 10 squeue -h -o '%i %j %t' --name="ft-$run" 2>/dev/null </dev/null | awk -v name="ft-$run" '$2 == name && $3 != "CG" { print $1 }'
+  list=$(timeout 10 squeue -h -o '%i %j %t' --name="ft-$run" 2>/dev/null </dev/null) || return
+  printf '%s\n' "$list" | awk -v name="ft-$run" '$2 == name && $3 != "CG" { print $1 }'
 }
 
 listening() { # PID: TCP ports, hexadecimal
@@ -84,9 +87,12 @@ end() {
 }
 
 left() { # [PORT...]
-  units | sed 's/^/unit /'
-  boxes | sed 's/^[^ ]* /container /'
-  jobs_of | sed 's/^/job /'
+  found=$(units) || echo "unasked systemd $?"
+  [ -z "$found" ] || printf '%s\n' "$found" | sed 's/^/unit /'
+  found=$(boxes) || echo "unasked docker $?"
+  [ -z "$found" ] || printf '%s\n' "$found" | sed 's/^[^ ]* /container /'
+  found=$(jobs_of) || echo "unasked slurm $?"
+  [ -z "$found" ] || printf '%s\n' "$found" | sed 's/^/job /'
   for variable in FABRICTOOL_RUN ${guards:-}; do
     for pid in $(pids "$variable"); do
       printf 'process %s %s\n' "$pid" "$(tr '\000' ' ' <"/proc/$pid/cmdline" 2>/dev/null | tr -cd '[:print:]' | cut -c1-200)"
@@ -99,7 +105,7 @@ left() { # [PORT...]
     cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk -v hex=":$hex" \
       '$4 == "0A" && substr($2, length($2) - 4) == hex { found = 1 } END { exit !found }' && echo "port $port"
   done
-  :
+  echo end
 }
 
 case $verb in

@@ -13,6 +13,7 @@ from fabrictool.prove.addresses import not_selected
 from fabrictool.prove.bandwidth import CHECK
 from fabrictool.prove.case import Case
 from fabrictool.prove.facts import AllReduce, all_reduce
+from fabrictool.prove.left import left
 from fabrictool.prove.overruns import both_ways, over_runs
 from fabrictool.prove.results import RunResult
 from fabrictool.room import About
@@ -68,17 +69,15 @@ def _left(made: Recording, facts: AllReduce) -> Iterator[Finding]:
     """After every run nothing of it may be there."""
     for node in facts.nodes:
         about = About(Code.LEFT_BEHIND, Subject(SubjectKind.NODE, (node,)), f"{CHECK}.left", "")
-        seen = [made.at(name, node).raw("left") for name in (*facts.runs, *([facts.default_run] if facts.default_run else []))]
+        seen = [left(made.at(name, node), facts.launcher) for name in (*facts.runs, *([facts.default_run] if facts.default_run else []))]
         unread = next((s for s in seen if isinstance(s, Unreadable)), None)
-        lines = [ln for s in seen if not isinstance(s, Unreadable) for ln in s.out.splitlines() if ln.strip()]
-        failed = next((s for s in seen if not isinstance(s, Unreadable) and s.rc != 0), None)
+        lines = [ln for s in seen if not isinstance(s, Unreadable) for ln in s]
         if lines:
             more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
-            yield about.fail(lines[0].strip()[:200] + more, "nothing of the run", "what a run started was still there after its end",
+            yield about.fail(lines[0][:200] + more, "nothing of the run", "what a run started was still there after its end",
                              remedy="end it by its number or its unit's name; everything of a run has its id in its name")
-        elif unread or failed:
-            why = f"left: exit status {failed.rc}: {failed.tail or 'no message'}" if failed else ""
-            yield about.unknown(unread or Unreadable(Reason.FAILED, why), "nothing of the run")
+        elif unread:
+            yield about.unknown(unread, "nothing of the run")
         else:
             yield about.ok("nothing of the run")
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from fabrictool.model import Code, Finding, Status, Subject, SubjectKind, Unreadable
 from fabrictool.prove import look
 from fabrictool.prove.facts import END, REFUSED, AllReduce, all_reduce
+from fabrictool.prove.left import left
 from fabrictool.room import About
 from fabrictool.snapshot import Captured, Recording
 
@@ -38,7 +39,7 @@ def judge(made: Recording, nodes: Iterable[str], check: str) -> Iterator[Finding
         yield _size(facts, check)
         for run in (*facts.runs, *([facts.default_run] if facts.default_run else [])):
             yield from _starts(made, facts, run, f"{check}.{run}.start")
-    yield from _end(made, check)
+    yield from _end(made, check, "" if isinstance(facts, Unreadable) else facts.launcher)
 
 
 def _refused(made: Recording, nodes: tuple[str, ...], check: str) -> Finding | None:
@@ -104,20 +105,17 @@ def _never_ran(key: str, got: Captured, every: Mapping[str, Captured]) -> bool:
     return got.rc in NOT_STARTED
 
 
-def _end(made: Recording, check: str) -> Iterator[Finding]:
+def _end(made: Recording, check: str, launcher: str) -> Iterator[Finding]:
     """After everything was ended, on every node that took part."""
     for node, take in made.takes.get(END, {}).items():
         about = About(Code.LEFT_BEHIND, Subject(SubjectKind.NODE, (node,)), f"{check}.end", "")
         want = "nothing of the run"
-        got = take.raw("left")
-        if isinstance(got, Unreadable):
-            yield about.unknown(got, want, "log in and look for the run's id: `ps`, /run/fabrictool; what is there ends by itself")
-            continue
-        lines = [ln.strip() for ln in got.out.splitlines() if ln.strip()]
-        if lines or got.rc != 0:
-            more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
-            yield about.fail(f"{lines[0][:200]}{more}" if lines else f"exit status {got.rc}: {got.tail}"[:200], want,
-                             "what a run started was still there when everything of it had been ended",
+        found = left(take, launcher)
+        if isinstance(found, Unreadable):
+            yield about.unknown(found, want, "log in and look for the run's id: `ps`, /run/fabrictool; what is there ends by itself")
+        elif found:
+            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            yield about.fail(f"{found[0][:200]}{more}", want, "what a run started was still there when everything of it had been ended",
                              remedy="end it by its number or its unit's name; everything of a run has its id in its name")
         else:
             yield about.ok(want)

@@ -56,6 +56,7 @@ def text_of(dump: Dump, path: str) -> str:
 def _registers(lab: Lab, node: str) -> list[str]:
     state = asdict(lab.state(node))
     functions = state.pop("functions")
+    state["kernel_log"] = [text for _, text in state["kernel_log"]]  # the lines begin at the boot: two labs do not boot at one time
     lines = [f"register {name}.{key} = {json.dumps(value)}" for name, fn in functions.items() for key, value in fn.items()]
     return lines + [f"node {key} = {json.dumps(value, sort_keys=True)}" for key, value in state.items()]
 

@@ -10,6 +10,12 @@ from pathlib import Path
 from tests.node.nodes import alive, every_shell, marked, new_run, script, sleeper, tools, until
 
 
+def left_of(shell: str, run: str, *ports: str, **words: str) -> list[str]:
+    """What is left, without the managers that this machine may have and that do not answer here."""
+    lines = script(shell, "sweep.sh", run, "left", *ports, **words).stdout.splitlines()
+    return [ln for ln in lines if not ln.startswith("unasked ")]
+
+
 @every_shell
 def test_only_processes_with_the_id_in_their_environment_are_ended(shell: str) -> None:
     run, other = new_run(), new_run()
@@ -18,7 +24,8 @@ def test_only_processes_with_the_id_in_their_environment_are_ended(shell: str) -
           sleeper(FABRICTOOL_RUN=f"{run}0") as longer, sleeper(FABRICTOOL_RUNS=run) as similar,
           sleeper(NOTE=f"x\nFABRICTOOL_RUN={run}\ny") as inside, sleeper(FABRICTOOL_GUARD=run) as guard):
         until(lambda: len(marked(run)) == 3)
-        left = script(shell, "sweep.sh", run, "left").stdout.splitlines()
+        *left, last = left_of(shell, run)
+        assert last == "end"
         assert sorted(int(line.split()[1]) for line in left) == sorted(marked(run))
         assert f"process {mine.pid} sleep 300 " in left
         done = script(shell, "sweep.sh", run, "end")
@@ -28,7 +35,7 @@ def test_only_processes_with_the_id_in_their_environment_are_ended(shell: str) -
         assert not alive(parent.pid)
         for survivor in (named, foreign, longer, similar, inside, guard):
             assert alive(survivor.pid), survivor.args
-        assert script(shell, "sweep.sh", run, "left").stdout == ""
+        assert left_of(shell, run) == ["end"]
 
 
 @every_shell
@@ -50,10 +57,10 @@ def test_ports_that_are_still_open(shell: str) -> None:
     with proc, socket.create_server(("127.0.0.1", 0)) as foreign:
         assert proc.stdout is not None
         port, other = int(proc.stdout.readline()), foreign.getsockname()[1]
-        assert script(shell, "sweep.sh", run, "left").stdout.splitlines()[1:] == [f"port {port}"]
-        assert script(shell, "sweep.sh", run, "left", str(other), "1", "x").stdout.splitlines()[1:] == [f"port {port}", f"port {other}"]
+        assert left_of(shell, run)[1:] == [f"port {port}", "end"]
+        assert left_of(shell, run, str(other), "1", "x")[1:] == [f"port {port}", f"port {other}", "end"]
         script(shell, "sweep.sh", run, "end")
-        assert script(shell, "sweep.sh", run, "left", str(port)).stdout == ""
+        assert left_of(shell, run, str(port)) == ["end"]
 
 
 DOCKER = """case "$1" in
@@ -76,12 +83,23 @@ def test_units_containers_and_jobs_of_the_run(shell: str, tmp_path: Path) -> Non
     (tmp_path / "bin" / "units").write_text(f"ft-{run}-launcher.service loaded active running x\n● ft-{run}-8.service loaded failed x\n"
                                             f"ft-{run}-guard.service loaded active running x\n")
     (tmp_path / "bin" / "jobs").write_text(f"77 ft-{run} R\n78 ft-{run}0 R\n79 ft-{run} CG\n")
-    left = script(shell, "sweep.sh", run, "left", systemd=str(tmp_path), path=path).stdout.splitlines()
-    assert left == [f"unit ft-{run}-launcher.service", f"unit ft-{run}-8.service", f"container ft-{run}-0", "job 77"]
+    left = left_of(shell, run, systemd=str(tmp_path), path=path)
+    assert left == [f"unit ft-{run}-launcher.service", f"unit ft-{run}-8.service", f"container ft-{run}-0", "job 77", "end"]
     script(shell, "sweep.sh", run, "end", systemd=str(tmp_path), path=path)
     log = (tmp_path / "bin" / "log").read_text().splitlines()
     assert log == [f"stop ft-{run}-launcher.service", f"stop ft-{run}-8.service", f"rm -f {'a' * 64}", "77"]
-    assert script(shell, "sweep.sh", run, "left", systemd=str(tmp_path), path=path).stdout == ""
+    assert left_of(shell, run, systemd=str(tmp_path), path=path) == ["end"]
+
+
+@every_shell
+def test_a_manager_that_does_not_answer_is_named(shell: str, tmp_path: Path) -> None:
+    run = new_run()
+    broken = {"docker": "exit 7", "systemctl": "exit 1", "squeue": f"echo '78 ft-{run} R'; exit 3"}
+    path = tools(tmp_path / "bin", **broken)
+    left = script(shell, "sweep.sh", run, "left", systemd=str(tmp_path), path=path).stdout.splitlines()
+    assert left == ["unasked systemd 1", "unasked docker 7", "unasked slurm 3", "end"]
+    path = tools(tmp_path / "well", docker="exit 0", systemctl="exit 0", squeue="exit 0")
+    assert script(shell, "sweep.sh", run, "left", systemd=str(tmp_path), path=path).stdout == "end\n"
 
 
 @every_shell

@@ -30,7 +30,7 @@ def sys_tree(sim: Sim) -> tuple[dict[str, str], dict[str, str]]:
     links: dict[str, str] = {}
     tree = sysfs.tree(sim.state, sim.links())
     bus = {f.interface: f.bus for f in sim.state.functions.values()} | {n.interface: n.bus for n in sim.state.nics.values()}
-    device: dict[str, dict[str, str]] = {b: {} for b in bus.values()}
+    device: dict[str, dict[str, str]] = {}
     for path, entry in tree.items():
         parts = path.split("/")
         if not isinstance(entry, sysfs.File):
@@ -43,7 +43,7 @@ def sys_tree(sim: Sim) -> tuple[dict[str, str], dict[str, str]]:
         elif parts[:2] == ["devices", "lab"] and parts[3] == "infiniband":
             files[RDMA + "/".join(parts[4:])] = text
         elif parts[:2] == ["devices", "lab"] and len(parts) == 4:
-            device[parts[2]][parts[3]] = text
+            device.setdefault(parts[2], {})[parts[3]] = text
     for name, nic in sim.nics.items():
         files |= {f"{NET}{name}/{k}": v for k, v in {
             "ifindex": f"{nic.index}\n", "mtu": f"{nic.mtu}\n", "operstate": f"{nic.operstate.lower()}\n",

@@ -182,7 +182,7 @@ def by_docker(text: str) -> str:
 
 
 def left_behind(fleet: Fleet, node: str) -> Fleet:
-    fleet.put("run2", node, "left", Captured(0, "unit ft-20260101T100000Z-0000beef-1\nprocess 4711 all_reduce_perf -b 256M\n"))
+    fleet.put("run2", node, "left", Captured(0, "unit ft-20260101T100000Z-0000beef-1\nprocess 4711 all_reduce_perf -b 256M\nend\n"))
     return fleet
 
 

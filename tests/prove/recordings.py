@@ -119,8 +119,8 @@ class Fleet:
                     take(phase, node, self._run(phase, node, begun, now.epoch_s - 0.8))
                 take(f"{phase}.after", node, now.sections())
                 now.wait(1.0)
-            take("end", node, {"left": Captured(0, "")})
-            take(END, node, {"left": Captured(0, "")})
+            take("end", node, {"left": Captured(0, "end\n")})
+            take(END, node, {"left": Captured(0, "end\n")})
         return Recording(self.probe, "20260101T100000Z-0000beef", "2026-01-01T10:00:00+00:00", "2026-01-01T10:01:10+00:00",
                          self.facts.to_facts(), takes)
 
@@ -161,7 +161,7 @@ class Fleet:
     def _run(self, run: str, node: str, begun: float, ended: float) -> dict[str, Captured]:
         """The take of a run on a node: started by us (direct), or by mpirun on the first node."""
         row, env = self.rows.get(run, self.row), (*self.env, *(("ALGO Ring",) if run in self.facts.runs and self.facts.algorithm else ()))
-        out = {"clock.start": Captured(0, f"{begun:.9f}\n"), "clock.end": Captured(0, f"{ended:.9f}\n"), "left": Captured(0, "")}
+        out = {"clock.start": Captured(0, f"{begun:.9f}\n"), "clock.end": Captured(0, f"{ended:.9f}\n"), "left": Captured(0, "end\n")}
         gpu = self.wants[node].gpu
         model, first = gpu.model if gpu else "", node == self.facts.rank_nodes[0]
         text = texts.result(self.hosts, model, row, self.facts.size_bytes)

@@ -244,6 +244,6 @@ def test_a_forced_run_and_a_smaller_buffer_are_something_to_look_at() -> None:
 
 def test_what_is_left_at_the_very_end_fails() -> None:
     fleet = sparks(2)
-    fleet.put("end", SECOND, "left", Captured(0, "process 4711 all_reduce_perf\n"))
+    fleet.put("end", SECOND, "left", Captured(0, "process 4711 all_reduce_perf\nend\n"))
     got = result(fleet.case())
     assert (got.status, got.code) == (Status.FAIL, Code.LEFT_BEHIND)

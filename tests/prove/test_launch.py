@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fabrictool.model import Code, Finding, Reason, Status, Unreadable
 from fabrictool.prove import launch, look
-from fabrictool.prove.facts import END, REFUSED
+from fabrictool.prove.facts import END, REFUSED, AllReduce, all_reduce
 from fabrictool.snapshot import Captured, Recording, Snapshot
 from tests.prove.fleets import sparks
 
@@ -128,9 +128,22 @@ def test_a_node_that_was_lost() -> None:
 
 
 @pytest.mark.parametrize(("got", "status"), [
-    (Captured(0, "process 77 sleep\nport 4000\n"), Status.FAIL), (Captured(64, "", "no run id"), Status.FAIL),
-    (Captured(124, ""), Status.UNKNOWN), (Captured(1, "", "", denied=True), Status.UNKNOWN),
+    (Captured(0, "process 77 sleep\nport 4000\n"), Status.FAIL), (Captured(64, "", "no run id"), Status.UNKNOWN),
+    (Captured(124, ""), Status.UNKNOWN), (Captured(0, ""), Status.UNKNOWN), (Captured(0, "end\n", cut=True), Status.UNKNOWN),
+    (Captured(0, "unasked systemd 1\nend\n"), Status.UNKNOWN), (Captured(0, "unasked docker 124\nend\n"), Status.UNKNOWN),
+    (Captured(0, "job 7\nunasked docker 124\nend\n"), Status.FAIL), (Captured(1, "", "", denied=True), Status.UNKNOWN),
 ])
 def test_something_left_at_the_very_end(got: Captured, status: Status) -> None:
     found = [f for f in said(at(healthy(), END, "spark02", "left", got)) if f.bad]
     assert [(f.status, f.subject.nodes, f.path) for f in found] == [(status, ("spark02",), "allreduce.end")]
+
+
+@pytest.mark.parametrize(("launcher", "text", "status"), [
+    ("direct", "unasked docker 1\nunasked slurm 1\nend\n", Status.PASS), ("srun", "unasked docker 1\nend\n", Status.PASS),
+    ("srun", "unasked slurm 1\nend\n", Status.UNKNOWN)])
+def test_who_did_not_answer_matters_only_where_it_may_hold_something(launcher: str, text: str, status: Status) -> None:
+    made = at(healthy(), END, "spark02", "left", Captured(0, text))
+    facts = all_reduce(made)
+    assert isinstance(facts, AllReduce)
+    made = replace(made, facts={**made.facts, **replace(facts, launcher=launcher).to_facts()})
+    assert [f.status for f in said(made) if f.path == "allreduce.end" and f.subject.nodes == ("spark02",)] == [status]

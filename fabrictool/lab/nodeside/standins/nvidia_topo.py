@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fabrictool.lab.nodeside.capacity import UNIFIED
 from fabrictool.lab.nodeside.state import Function, Node
 
 LEGEND = """
@@ -32,11 +33,11 @@ def _nic_half(node: Node, nics: list[Function], nic: int) -> int:
 
 
 def _gpu_to_nic(node: Node, gpu: int, nics: list[Function], nic: int) -> str:
-    """A GPU's own rail is behind the same bridge; with one GPU every adapter is at the same node."""
+    """A GPU's own rail is behind the same bridge; where GPU and CPU are one chip, every adapter is at that chip."""
     fn, rails = nics[nic], [f for f in nics if f.rail]
     if fn.far:
         return "SYS"
-    if node.gpus == 1:
+    if node.gpu in UNIFIED:
         return "NODE"
     if fn in rails and rails.index(fn) == gpu:
         return "PIX"
