@@ -1,4 +1,4 @@
-"""What of a run is still on a node after its end: the lines of node/sweep.sh (`unit NAME`, `process PID COMMAND` ...), whole to its `end`."""
+"""What of a run is still on a node after its end: the lines of node/sweep.sh (`unit NAME`, `process PID COMMAND` ...), to its `end`."""
 
 from __future__ import annotations
 
