@@ -2,7 +2,7 @@
 # The collector: runs all sections of one snapshot and prints one ASCII frame. POSIX sh; the disk is never written.
 # Put before it: texts of run.sh and record.sh in $run_text and $record_text, and the function `sections`, one `each` line per section.
 # Frame and record formats: fabrictool/snapshot/frame.py.
-# shellcheck disable=SC2086,SC2154  # $head $encode $limit $peers are words; the texts are set by the caller
+# shellcheck disable=SC2086,SC2154  # $few $head $encode $limit $peers are words; the texts are set by the caller
 
 each() { # KIND(-,P,N,R) NAME ROOT(0,1) SECONDS BYTES TEXT TAGGED-ITEM...
   kind=$1 name=$2 root=$3 seconds=$4 bytes=$5 text=$6
@@ -50,15 +50,13 @@ one() { # ITEM ARGUMENT...: the section, if it is this lane's turn
   # kernel, or one that left the process group and holds the pipe open.
   record=$(
     exec 2>/dev/null
-    if [ -n "$limit" ]; then
-      $limit "$((allowed + 5))" sh -c "$record_text" sh "$head" "$encode" "$limit" "$run_text" "$bytes" 65536 \
-        "$allowed" "$sudo" "$text" "$@" &
-      child=$!
-      wait "$child"
-      kill -9 "-$child"
-    else
-      sh -c "$record_text" sh "$head" "$encode" '' "$run_text" "$bytes" 65536 "$allowed" "$sudo" "$text" "$@"
-    fi
+    set -- sh -c "$record_text" sh "$few" "$head" "$encode" "$limit" "$run_text" "$bytes" 65536 "$allowed" "$sudo" "$text" "$@"
+    [ -n "$limit" ] || exec "$@"
+    [ "$tool_flags" != - ] || exec $limit "$((allowed + 5))" "$@" # ends its whole group
+    $limit "$((allowed + 5))" "$@" &
+    child=$!
+    wait "$child"
+    kill -9 "-$child"
   )
   case $record in
     'E '*"$nl.") ;;
@@ -96,7 +94,9 @@ one_lane() { # LANE TAGGED-ITEM...
   sections "$@"
 }
 
-choose_tools() { # -> $head $encode $limit $tool_flags
+choose_tools() { # -> $few $head $encode $limit $tool_flags
+  few='od -v -A n -t x1 -N'
+  case $(printf 'a\377\n' | $few 2) in *0a*) few='' ;; *61*ff*) ;; *) few='' ;; esac
   for head in 'head -c' 'busybox head -c' ''; do
     [ -n "$head" ] || break
     [ "$(printf 'abc' | $head 2)" != ab ] || break

@@ -17,6 +17,8 @@ The payload is one header, one record per section and item, and an end line:
     .
     end RECORDS
 
+A stream is encoded as the header says, or by `od -t x1`: then every line of it begins with a space, which base64 does not know.
+
 Whatever is missing, doubled or not understood makes the whole snapshot unreadable: a part is never taken for the whole.
 """
 
@@ -146,6 +148,10 @@ def _decode(lines: list[str], form: str) -> bytes:
         raise _Bad(f"not {form}: {e}") from None
 
 
+def _stream(lines: list[str], form: str) -> bytes:
+    return _decode(lines, "hex" if lines[0].startswith(" ") else form) if lines else b""
+
+
 def _body(node: str, body: str) -> Snapshot:
     lines = iter(body.split("\n"))
     top = _TOP.fullmatch(_next(lines))
@@ -187,8 +193,8 @@ def _record(line: str, lines: Iterator[str], form: str) -> tuple[int, str, Captu
     answer = _ANSWER.fullmatch(_next(lines))
     if not answer or int(answer[1]) > 255:
         raise _Bad(f"record {start[1]} has no exit status")
-    err = _decode(_until("O", lines), form)
-    out = _decode(_until(".", lines), form)
+    err = _stream(_until("O", lines), form)
+    out = _stream(_until(".", lines), form)
     item, limit, flag, rc = start[3], int(start[4]), start[5], int(answer[1])
     if item.startswith("~"):
         item = _text(_decode([item[1:]], form))
