@@ -174,8 +174,12 @@ def test_a_rank_dies_in_the_middle(launcher: str, lab: Lab) -> None:
     done = fleet.tool("check", "allreduce", "-i", spec(lab, launcher), "-o", "json")
     assert done.rc == 1, done.all
     (result,) = fleet.report(done)["results"]
-    assert (result["status"], result["code"]) == ("fail", "RANK_DIED"), outside.short(done)
-    assert failed(done) == {("spark02", "RANK_DIED")}
+    consequences = {f.node for f in fleet.findings(done) if (f.code, f.status) == ("RANK_DIED", "unknown")}
+    if launcher == "mpirun" and result["code"] == "NO_RESULT":  # it heard of the other rank's end first, and names no signal
+        assert consequences == {"spark01"}, outside.short(done)
+    else:
+        assert (result["status"], result["code"]) == ("fail", "RANK_DIED"), outside.short(done)
+        assert failed(done) == {("spark02", "RANK_DIED")}
     assert left(lab, run_of(done)) == []
 
 

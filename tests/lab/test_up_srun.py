@@ -58,7 +58,7 @@ def test_a_rank_that_is_killed_ends_the_job(fleet: Lab) -> None:
             time.sleep(0.05)
         assert fleet.exec("spark02", ["kill", "-9", str(fleet.state("spark02").compute[0]["pid"])]).ok
         rc, out = running.result(60)
-    assert rc == 137, out
-    assert "Killed" in out
+    assert rc in (137, 143), out  # the killed task's status, or that of the one which Slurm ended for it
+    assert "task 1: Killed" in out
     assert "concluded" not in out
     assert fleet.exec("spark01", ["squeue", "-h"]).out == ""
