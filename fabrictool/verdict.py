@@ -20,7 +20,7 @@ COUNTS = ("compared", "nodes")  # evidence that every result has
 WORST_FIRST = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS, Status.SKIP)
 
 UNPROVEN: Mapping[str, tuple[str, ...]] = {
-    "link": ("that the switch passes packets of this size: see the path check of apply, or ping -M do",),
+    "link": ("that the switch passes packets of this size: fabrictool check path_mtu shows it",),
     "qos": ("anything about the switch: a host can prove its own PFC, trust and map, not that the fabric is lossless",),
     "rdma": ("that traffic between nodes uses these devices: only traffic and its counters show that",),
     "env": ("that a consumer uses these values: it may read others from places that are not looked at",),
