@@ -141,7 +141,7 @@ def render(report: Report, stream: TextIO, show: Show) -> None:
     page.line()
     order = sorted(report.results, key=lambda r: min((fold.rank(f) for f in r.findings), default=(9, 9)))
     printed = [_result(page, r, report, show) for r in order]
-    if show.mode is Mode.CHECK and any(printed):
+    if show.mode is Mode.CHECK and any(printed) and not _shown(order[-1], report, show):  # else there is one already
         page.line()
     totals.show(report, page)
     page.line()

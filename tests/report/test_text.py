@@ -230,3 +230,8 @@ def test_what_a_judge_over_the_fleet_fails_is_no_difference_that_apply_could_set
     assert "4 nodes: 1 failed" in text
     assert "1 failed on spark01 (exit 1)" in text
     assert "apply" not in text.rpartition("failed on")[2]
+
+
+def test_one_blank_line_before_the_table_whatever_came_last() -> None:
+    for report in (plan(command="check"), replace(clean_fleet(), command="check")):
+        assert "\n\n\n" not in page(report, Mode.CHECK)
