@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
 R = TypeVar("R")
+BARE = "; what apply had set is gone too"
 
 
 def _named(ctx: click.Context, param: click.Parameter | None, name: str) -> str:
@@ -188,14 +189,15 @@ def reset(nodes: tuple[str, ...], name: str, folder: Path | None) -> None:
     lab = _open(name, folder)
     with locked(lab.layout):
         lab.reset(*nodes)
-    click.echo(f"{', '.join(nodes or lab.nodes)}: as delivered")
+    click.echo(f"{', '.join(nodes or lab.nodes)}: as delivered{BARE}")
 
 
 @command.command("fault")
 @click.argument("node", required=False)
 @click.argument("names", nargs=-1, metavar="[FAULT]...")
 @click.option("--function", default="", metavar="NAME", help="Which function: its rail, interface or RDMA device.")
-@click.option("--clear", is_flag=True, help="NODE (all, if none is named) and the switch as delivered: every fault is gone.")
+@click.option("--clear", is_flag=True, help="NODE (all, if none is named) and the switch as delivered: every fault is gone, and "
+                                                      "so is what apply had set.")
 @click.option("--list", "listing", is_flag=True, help="The faults there are, and what each command then says.")
 @_where
 @_plain
@@ -218,7 +220,7 @@ def fault(node: str | None, names: tuple[str, ...], function: str, clear: bool, 
     with locked(lab.layout):
         if clear:
             lab.clear(*([node] if node else []))
-            click.echo(f"{node or 'all nodes'}: as delivered")
+            click.echo(f"{node or 'all nodes'}: as delivered{BARE}")
         for one in names:
             faults.inject(lab, node or "", one, function)
             click.echo(f"{node}: {one}")

@@ -16,8 +16,9 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "faults.md"
 HEAD = """# Faults of the lab
 
 `fabrictool lab fault NODE FAULT...` makes a node of a lab misbehave as its cause in the real world would; `fabrictool lab fault --clear`
-takes all of it away. Each row says how every command ends on a node that was healthy and configured before: its exit status and the
-codes of what does not pass. `apply` stands for `apply -y --allow flap`, and for what is left after it. A test walks every row.
+takes all of it away, and what `apply` had set with it. Each row says how every command ends on a node that was healthy and configured
+before: its exit status and the codes of what does not pass. `apply` stands for `apply -y --allow flap`, and for what is left after it.
+A test walks every row.
 
 Exit codes: [exit-codes.md](exit-codes.md); codes: [codes.md](codes.md).
 """
