@@ -59,11 +59,18 @@ def judge(carried: Sequence[Carried], path: str) -> Iterator[Finding]:
         yield About(Code.NIC_DEGRADED, subject, path, "").fail(
             f"{fewest} on {'every rail' if every else f'rail {next(iter(rails))}'} of every node", suspects[0].wanted,
             "as slow as a NIC in a degraded state, with link and PCIe as they should be; in a ring one such NIC slows all nodes, so this "
-            "run does not tell whose it is", remedy=f"find it by runs over two nodes (--limit A,B); then {REMEDY}")
+            "run does not tell whose it is", remedy=f"{_search(len(nodes))}; then {REMEDY}")
         return
     for one in suspects:
         yield About(Code.NIC_DEGRADED, one.subject, path, "").fail(
             f"{one.gbit_per_s:.1f} Gb/s", one.wanted, "the NIC is in a degraded state: link and PCIe look as they should be", remedy=REMEDY)
+
+
+def _search(nodes: int) -> str:
+    """How to find the one NIC. A run over two nodes cannot be made smaller."""
+    if nodes > 2:
+        return "find it by runs over two nodes (--limit A,B)"
+    return "find it by a run of each of the two with a third node, where the spec has one; or compare the kernel's logs of both"
 
 
 def _nodes(carried: Iterable[Carried]) -> tuple[str, ...]:

@@ -132,3 +132,9 @@ def test_an_unreachable_node_is_unknown() -> None:
     case = sparks(2).case()
     lost = replace(case, snaps={**case.snaps, "spark02": Snapshot("spark02", error=Unreadable(Reason.UNREACHABLE, "no route"))})
     assert {s for p, _, s in bad(lost)} == {Status.UNKNOWN}
+
+
+def test_of_two_nodes_nobody_is_sent_to_a_run_over_two_nodes() -> None:
+    (one,) = [f for f in judged(slow(sparks(2), 3.25).case()) if f.code is Code.NIC_DEGRADED and f.bad]
+    assert "--limit" not in one.remedy
+    assert "third node" in one.remedy
