@@ -31,6 +31,8 @@ class Taken:
         if isinstance(got, Refused):
             self.notes.append(f"{got.name}: skipped: {got.why}")
         else:
+            if not data:
+                self.notes.append(f"{got.name}: empty")
             self.inputs.append(got)
             self.notes += got.notes
 

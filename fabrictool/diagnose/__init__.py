@@ -58,8 +58,12 @@ def nothing_known(pieces: Sequence[Piece]) -> Judged:
     """The outcome where nothing could be said of any piece."""
     known = [p for p in pieces if p.kind is not Kind.UNKNOWN]
     got = ", ".join(dict.fromkeys(str(p.kind) for p in known)) or ("text that is not recognised" if pieces else "no text")
-    why = "none of what it shows is a fault that is known here: that proves nothing" if known else \
-        "it is not the output of any tool that is known here"
+    if known:
+        why = "none of what it shows is a fault that is known here: that proves nothing"
+    elif pieces:
+        why = "it is not the output of any tool that is known here"
+    else:
+        why = "what was given is empty, or holds no text: that proves nothing"
     finding = Finding(Code.NOTHING_KNOWN, Subject(SubjectKind.NODE, ()), "diagnose.known", "", got, "", why, Status.UNKNOWN,
                       remedy="paste whole outputs, with the command before them: NCCL logs (NCCL_DEBUG=INFO), mlnx_qos -i IF, "
                              "ibv_devinfo, show_gids, ethtool -S IF twice, dmesg, /etc/hosts")

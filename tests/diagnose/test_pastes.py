@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fabrictool.diagnose import nothing_known
 from fabrictool.model import Code, Status
 from tests.diagnose.table import PASTES, ROWS, WRITTEN, Row, codes, exit_of, findings, of_text
 
@@ -42,6 +43,12 @@ def test_every_finding_says_what_proves_it_why_and_what_to_do(row: Row) -> None:
 def test_a_healthy_text_has_evidence(row: Row) -> None:
     assert {f.status for f in findings(of_text(row.text))} <= {Status.PASS, Status.SKIP}
     assert any(f.status is Status.PASS and f.got for f in findings(of_text(row.text)))
+
+
+def test_nothing_known_of_no_text_says_that_there_was_none() -> None:
+    (one,) = nothing_known(()).findings
+    assert (one.code, one.got) == (Code.NOTHING_KNOWN, "no text")
+    assert "empty" in one.why
 
 
 def test_nothing_known_is_an_outcome_of_its_own() -> None:
