@@ -89,12 +89,15 @@ def merged(now: str, mine: Mapping[str, str]) -> str:
 
 
 def difference(now: str, wanted: str, limit: int = 400) -> tuple[str, str]:
-    """(got, want): the lines that only one of them has. Values that look secret are not shown."""
+    """(got, want): the lines that only one of them has, comments only where nothing else differs. Values that look secret are not shown."""
     have, need = now.split("\n"), wanted.split("\n")
     gone = [shown(line) for line in have if line not in need]
     new = [shown(line) for line in need if line not in have]
     if not gone and not new:
         return "the same lines in another order, repeated, or with another end", "as written by fabrictool"
+    said = [[line for line in lines if not line.startswith("#")] for lines in (gone, new)]
+    if any(line for lines in said for line in lines):
+        gone, new = said
     return _joined(gone, limit) or "lacks lines", _joined(new, limit) or "without them"
 
 

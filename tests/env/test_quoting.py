@@ -175,3 +175,8 @@ def test_what_each_reader_makes_of_it(style: Style, raw: str, value: str | None)
     item = parse(style, 1, raw)
     assert item is not None
     assert (item.key, item.value) == ("NCCL_A", value)
+
+
+def test_a_comment_is_shown_only_where_nothing_else_differs() -> None:
+    assert difference("", "# by us\nNCCL_A=2\n") == ("lacks lines", "NCCL_A=2")
+    assert difference("NCCL_A=2\n", "# by us\nNCCL_A=2\n") == ("lacks lines", "# by us")
