@@ -131,7 +131,7 @@ def _refuse(state: State, host: Host, why: tuple[Finding, ...]) -> bool:
     """Nothing is written on what is not known. The host goes on with its other operations; `verify` gives the verdict."""
     for f in why:
         session(host).refused.append(f.id)
-        say(host, f, f"{f.got}: {f.why}; nothing written")
+        say(host, f, f"{f.got}{f': {f.why}' if f.why else ''}; nothing written")
     return True
 
 
