@@ -80,7 +80,7 @@ def up(nodes: int, profile: str, name: str, folder: Path | None) -> None:
     click.echo(f"  fabrictool lab down --name {name}")
 
 
-@command.command("down")
+@command.command("down", short_help="Take a lab down.")
 @click.option("--all", "every", is_flag=True, help="All labs of this machine.")
 @_where
 @_plain
@@ -162,7 +162,7 @@ def _late(ctx: click.Context, words: tuple[str, ...]) -> tuple[tuple[str, ...], 
     return words[1:] if words[:1] == ("--",) else words, found
 
 
-@command.command("reboot")
+@command.command("reboot", short_help="Reboot a node.")
 @click.argument("node")
 @_where
 @_plain
@@ -177,7 +177,7 @@ def reboot(node: str, name: str, folder: Path | None) -> None:
     click.echo(f"{node}: rebooted")
 
 
-@command.command("reset")
+@command.command("reset", short_help="Nodes back to the factory state.")
 @click.argument("nodes", nargs=-1)
 @_where
 @_plain
