@@ -80,8 +80,8 @@ def _fact(fact: str, values: Mapping[str, Observed[str]]) -> Iterator[Finding]:
     found = groups(asked) if asked else None
     title = _title(fact)
     if found is None:
-        first = next((v.what for v in values.values() if isinstance(v, Absent)), "nothing to compare")
-        yield everyone.skip(f"{title}: {first}")
+        first = next((v.what for v in values.values() if isinstance(v, Absent)), "")
+        yield everyone.skip(f"{title}: nothing to compare" + (f"; on no node there is {first}" if first else ""))
         return
     for node, why in found.unread.items():
         one = About(Code.VERSIONS_DIFFER, Subject(SubjectKind.NODE, (node,)), f"versions.{fact}", "")
