@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from fabrictool import ports
 from fabrictool.collective import fallback, log, transport
+from fabrictool.collective.environ import REMEDY as NOT_REACHED
 from fabrictool.collective.expect import Expect, of_spec
 from fabrictool.collective.logmodel import NcclLog
 from fabrictool.collective.symptoms import diagnose
@@ -52,9 +53,17 @@ def judge(case: Case, recording: Recording, facts: AllReduce, name: str, path: s
     apart = list(mixed(seen, facts.nodes, where))
     yield from apart
     alone = {f.subject.nodes[0] for f in apart}
-    told = [f for f in judge_transport(got, seen, wants, where)
+    told = [_bare(f, facts) for f in judge_transport(got, seen, wants, where)
             if not (f.code is Code.TCP_FALLBACK and f.status is Status.FAIL and alone & {*f.subject.nodes, f.subject.peer})]
     yield from _every_pair(told, facts)
+
+
+def _bare(f: Finding, facts: AllReduce) -> Finding:
+    """Where no consumer's environment was found, there was nothing that could have reached the ranks."""
+    if f.code is not Code.ENV_NOT_PROPAGATED or f.remedy != NOT_REACHED or facts.consumer:
+        return f
+    return replace(f, remedy="no consumer runs, and no env file of the spec is on the node, so the ranks got only NCCL's own files: see "
+                             "what `fabrictool plan` would write")
 
 
 def mixed(seen: NcclLog, nodes: Iterable[str], path: str) -> Iterator[Finding]:

@@ -102,6 +102,17 @@ def test_each_fault_fails_with_its_code_and_names_what_it_is_about(
     assert first.remedy
 
 
+def test_without_a_consumer_nobody_is_sent_to_mpirun_for_a_variable() -> None:
+    remedies = []
+    for consumer in ("docker:vllm-1", ""):
+        fleet = faulty.logged(sparks(4), faulty.lacks("NCCL_IB_TC"), (SECOND,))
+        fleet.facts = replace(fleet.facts, consumer=consumer)
+        (one,) = {f.remedy for f in worse(result(fleet.case())) if f.code is Code.ENV_NOT_PROPAGATED}
+        remedies.append(one)
+    assert "mpirun" in remedies[0]
+    assert "fabrictool plan" in remedies[1]
+
+
 UNKNOWN: list[tuple[str, Fault, Code]] = [
     ("an old result file", lambda: faulty.stale(sparks(4)), Code.RESULT_STALE),
     ("a host's log is missing", lambda: faulty.unlogged(sparks(4), (SECOND,)), Code.LOG_MISSING),
