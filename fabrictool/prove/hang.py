@@ -33,6 +33,8 @@ def judge(case: Case) -> Iterator[Said]:
         count += len(job.everyone)
         yield from _job(job)
     yield Evidence("processes", count)
+    if not count:
+        yield Unproven("that no job hangs: no process of the spec's consumers was there to be looked at")
 
 
 def _job(job: Job) -> Iterator[Said]:
