@@ -82,5 +82,5 @@ UNREADABLE: Mapping[Reason, tuple[Code, str]] = {
     Reason.CUT: (Code.UNREADABLE, "run again: the answer was cut short"),
     Reason.UNREACHABLE: (Code.UNREACHABLE, "check that `ssh` to the node works from here"),
     Reason.BLOCKED: (Code.BLOCKED, "mend what it is blocked by, then run again"),
-    Reason.NOT_COLLECTED: (Code.UNREADABLE, "take a new snapshot: this one lacks the section"),
+    Reason.NOT_COLLECTED: (Code.UNREADABLE, "run the check against the nodes (--save keeps it): this bundle was made without it"),
 }
