@@ -125,7 +125,7 @@ def verdict_line(report: Report, mode: Mode) -> str:
     if not compared:
         return "the spec asks for nothing that was looked at"
     what = "all as the spec says" if mode is not Mode.CHECK else "all checks pass"
-    return f"{what}: {compared} comparisons on {len(report.nodes)} node{'' if len(report.nodes) == 1 else 's'}"
+    return f"{what}: {compared} comparison{'' if compared == 1 else 's'} on {len(report.nodes)} node{'' if len(report.nodes) == 1 else 's'}"
 
 
 def render(report: Report, stream: TextIO, show: Show) -> None:
