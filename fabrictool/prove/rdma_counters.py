@@ -59,7 +59,10 @@ def measured(case: Case) -> Iterator[Said]:
         yield About(Code.COUNTERS_FLAT, everyone, f"{NAME}.run", "").unknown(no, "a run that moves bytes")
     else:
         yield from _runs(case, recording, facts)
-    yield from control.judge(case)
+    said = list(control.judge(case))
+    yield from said
+    if said and all(f.status is Status.PASS for f in said):
+        yield Evidence("control_run", "over TCP, RDMA counters stood still")
 
 
 def _runs(case: Case, recording: Recording, facts: AllReduce) -> Iterator[Said]:

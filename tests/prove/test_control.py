@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fabrictool.model import Code, Status
+from fabrictool.model import Code, Evidence, Status
 from fabrictool.prove import rdma_counters
 from fabrictool.prove.control import PATH
 from fabrictool.prove.facts import all_reduce
@@ -28,6 +28,17 @@ def test_a_control_that_stands_still() -> None:
     assert len(got.at(f"{PATH}.run1.rdma")) == len(got.at(f"{PATH}.run1.sockets")) == 4
     assert "1.61 GB tx and 1.61 GB rx on enp1s0f0np0" in {f.got for f in got.at(f"{PATH}.run1.sockets")}
     assert not any("--control" in text for text in got.unproven)
+
+
+def test_that_it_was_run_and_how_it_ended_is_among_the_figures() -> None:
+    def told(made: Recording | None) -> bool:
+        fleet = sparks(4)
+        fleet.more |= {"control": made} if made else {}
+        return any(isinstance(said, Evidence) and said.key == "control_run" for said in rdma_counters.judge(fleet.case()))
+
+    assert told(control(sparks(4), RAIL, CONTROL[4]))
+    assert not told(control(sparks(4), RAIL, CONTROL[4], leak=1_600_000_000))
+    assert not told(None)
 
 
 def test_without_one_nothing_is_said() -> None:
