@@ -5,7 +5,8 @@
 #   systemd:GLOB    a service: of its main process, or else as its unit and its EnvironmentFiles say
 #   file:/PATH      docker's env-file rules: no quotes, nothing expands, a name alone takes nothing
 # Prints `source CANDIDATE` (`source -`: none is here), `n NAME` for each variable, `conf NAME` for each that /etc/nccl.conf or the login
-# user's ~/.nccl.conf sets, and at last `end`. Values are never printed.
+# user's ~/.nccl.conf sets, and at last `end`. Values are never printed. Docker or systemd that does not answer in time may have the
+# candidate: exit status 1. A docker without its daemon has none.
 set -u
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 LC_ALL=C
@@ -13,6 +14,13 @@ export PATH LC_ALL
 folder=$1 allowed=$2
 shift 2
 found=-
+
+ask() { # COMMAND...: its answer. `timeout` says 124 of one that hangs: then nobody knows whose environment it is
+  timeout -k 2 10 "$@" 2>/dev/null </dev/null
+}
+silent() { # STATUS NAME
+  case $1 in 124 | 137) echo "$2 did not answer in time: whether the consumer is here is not known" >&2; exit 1 ;; esac
+}
 
 # Each reader gives NAME=VALUE records; a newline inside a value travels as \001.
 environ() { tr '\000\n' '\n\001' <"/proc/$1/environ"; } 2>/dev/null
@@ -92,16 +100,17 @@ from_docker() { # GLOB
   command -v docker >/dev/null 2>&1 || return 1
   for all in '' -a; do
     # shellcheck disable=SC2086 # nothing, or -a
-    rows=$(timeout 10 docker ps $all --no-trunc --format '{{.ID}} {{.Names}}' 2>/dev/null </dev/null) || return 1
+    rows=$(ask docker ps $all --no-trunc --format '{{.ID}} {{.Names}}') || { silent $? docker; return 1; }
     while read -r id name; do
       # shellcheck disable=SC2254 # it is a glob
       case $name in $1) ;; *) continue ;; esac
       if [ -z "$all" ]; then
-        pid=$(timeout 10 docker inspect -f '{{.State.Pid}}' "$id" 2>/dev/null </dev/null)
+        pid=$(ask docker inspect -f '{{.State.Pid}}' "$id") || silent $? docker
         case $pid in '' | 0 | *[!0-9]*) continue ;; esac
         records=$(environ "$pid")
       else
-        records=$(timeout 10 docker inspect -f '{{json .Config.Env}}' "$id" 2>/dev/null </dev/null | json_words)
+        records=$(ask docker inspect -f '{{json .Config.Env}}' "$id") || silent $? docker
+        records=$(printf '%s\n' "$records" | json_words)
       fi
       [ -n "$records" ] || continue
       found=docker:$name
@@ -113,23 +122,32 @@ ROWS
   return 1
 }
 
+of_unit() { # PROPERTY UNIT
+  ask systemctl show "--property=$1" --value "$2" || silent $? systemd
+}
+
 from_unit() { # GLOB
   command -v systemctl >/dev/null 2>&1 || return 1
   case $1 in *.*) glob=$1 ;; *) glob=$1.service ;; esac
   case $glob in
-    *[*?[]*) unit=$(timeout 10 systemctl list-units --all --plain --no-legend --full --type=service "$glob" 2>/dev/null </dev/null |
-      awk 'NR == 1 { for (i = 1; i <= 2; i++) if ($i ~ /[.]service$/) { print $i; exit } }') ;;
+    *[*?[]*)
+      unit=$(ask systemctl list-units --all --plain --no-legend --full --type=service "$glob") || silent $? systemd
+      unit=$(printf '%s\n' "$unit" | awk 'NR == 1 { for (i = 1; i <= 2; i++) if ($i ~ /[.]service$/) { print $i; exit } }')
+      ;;
     *) unit=$glob ;;
   esac
   [ -n "$unit" ] || return 1
-  [ "$(timeout 10 systemctl show --property=LoadState --value "$unit" 2>/dev/null </dev/null)" = loaded ] || return 1
-  pid=$(timeout 10 systemctl show --property=MainPID --value "$unit" 2>/dev/null </dev/null)
+  loaded=$(of_unit LoadState "$unit") || exit 1
+  [ "$loaded" = loaded ] || return 1
+  pid=$(of_unit MainPID "$unit") || exit 1
   case $pid in '' | 0 | *[!0-9]*) ;; *) records=$(environ "$pid") && [ -n "$records" ] && { found=systemd:$unit; return 0; } ;; esac
+  words=$(of_unit Environment "$unit") || exit 1
+  files=$(of_unit EnvironmentFiles "$unit") || exit 1
   records=$(
-    timeout 10 systemctl show --property=Environment --value "$unit" 2>/dev/null </dev/null | unit_words
+    printf '%s\n' "$words" | unit_words
     # Files come after Environment= and win over it.
-    timeout 10 systemctl show --property=EnvironmentFiles --value "$unit" 2>/dev/null </dev/null |
-      sed -n 's/^\(.*\) (ignore_errors=[a-z]*)$/\1/p' | while IFS= read -r file; do [ -r "$file" ] && unit_file "$file"; done
+    printf '%s\n' "$files" | sed -n 's/^\(.*\) (ignore_errors=[a-z]*)$/\1/p' |
+      while IFS= read -r file; do [ -r "$file" ] && unit_file "$file"; done
   )
   found=systemd:$unit
 }

@@ -117,6 +117,24 @@ def test_the_first_candidate_that_is_there_wins(shell: str, tmp_path: Path) -> N
 
 
 @every_shell
+@pytest.mark.parametrize("hangs", [
+    {"docker": "exit 124"}, {"docker": f"[ $1 = inspect ] && exit 124; echo {'f' * 64} x"}, {"systemctl": "exit 124"},
+    {"systemctl": SHOW.replace("  *Environment*", "  *Environment*) exit 124 ;;\n  *Other*")}])
+def test_a_manager_that_hangs_is_no_proof_that_nothing_runs(shell: str, hangs: dict[str, str], tmp_path: Path) -> None:
+    """The ranks would get somebody else's environment, or nobody's. timeout(1) says 124."""
+    (tmp_path / "a.env").write_text("NCCL_A=1\n")
+    path = tools(tmp_path / "bin", **{"docker": "exit 1", "systemctl": "exit 1", **hangs})
+    (tmp_path / "bin" / "pid").write_text("0\n")
+    (tmp_path / "bin" / "files").write_text("")
+    done = script(shell, "rankenv.sh", "-", RANKS.pattern, "docker:x", "systemd:x", f"file:{tmp_path}/a.env", path=path)
+    assert done.returncode == 1
+    assert "did not answer in time" in done.stderr
+    assert "end" not in done.stdout.splitlines()
+    well = tools(tmp_path / "bin", docker="echo cannot connect >&2; exit 1", systemctl="exit 1")
+    assert lines(taken(shell, None, "docker:x", "systemd:x", f"file:{tmp_path}/a.env", path=well)[0])[0] == f"file:{tmp_path}/a.env"
+
+
+@every_shell
 def test_what_a_configuration_file_sets_is_named(shell: str, tmp_path: Path) -> None:
     (tmp_path / ".nccl.conf").write_text("NCCL_SOCKET_IFNAME==e0\n#NCCL_X=1\nnot NCCL_Y=2\n")
     assert "conf NCCL_SOCKET_IFNAME" in taken(shell, None, HOME=str(tmp_path))[0].splitlines()
