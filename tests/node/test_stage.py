@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from fabrictool.probes import stage
 from fabrictool.probes.launch import File
+from fabrictool.snapshot.collector import resource
 from tests.node.folders import folder, staged
 from tests.node.nodes import NO_SYSTEMD, alive, as_root, every_shell, marked, new_run, script, sleeper, until
 
@@ -98,6 +101,20 @@ def test_a_sign_of_life_puts_it_off(shell: str) -> None:
         assert 3590 <= int((made.path / "until").read_text()) - before <= 3700
         assert float((made.path / "run1.start").read_text()) > 1e9
         assert script(shell, "mark.sh", "/nonesuch", "60", "").returncode == 1
+
+
+@every_shell
+def test_a_sign_of_life_keeps_the_lock_young(shell: str, tmp_path: Path) -> None:
+    """To others a lock of 60 minutes is stale, and four slow runs take longer. Somebody else's is left alone."""
+    lock, folder, old = tmp_path / "lock", tmp_path / new_run(), time.time() - 4000
+    for made in (lock, folder):
+        made.mkdir()
+    body = resource("mark.sh").replace("/run/fabrictool.lock", str(lock))
+    for holder, young in ((folder.name, True), ("another-run", False)):
+        (lock / "run").write_text(f"{holder}\n")
+        os.utime(lock, (old, old))
+        subprocess.run([*shell.split(), "-c", body, "mark", str(folder), "60", ""], check=True, timeout=60)
+        assert (lock.stat().st_mtime > old + 3000) is young
 
 
 @every_shell
