@@ -81,7 +81,7 @@ def tool(spec: CollectiveSpec, seen: Mapping[str, Snapshot]) -> Tool | Refusal:
     for node, snap in seen.items():
         got = look.tools(snap)
         if isinstance(got, Unreadable):
-            return Refusal(Code.LAUNCH_FAILED, got.reason, f"{node}: {got.why}", (node,))
+            return Refusal(_refused(got), got.reason, f"{node}: {got.why}", (node,))
         found[node] = got
     lack = {node: t.missing for node, t in found.items() if t.missing}
     if lack:
@@ -101,14 +101,17 @@ def tool(spec: CollectiveSpec, seen: Mapping[str, Snapshot]) -> Tool | Refusal:
     return Tool(head.program, head.mpirun if spec.launcher == "mpirun" else head.srun, head.open_mpi, head.options, head.pmi, head.gres)
 
 
+def _refused(got: Unreadable) -> Code:
+    return Code.NEEDS_ROOT if got.reason is Reason.NEEDS_ROOT else Code.LAUNCH_FAILED
+
+
 def consumer(spec: CollectiveSpec, seen: Mapping[str, Snapshot]) -> str | Refusal:
     """Whose environment the ranks will get, for people; "" = nobody's."""
     sources: dict[str, str] = {}
     for node, snap in seen.items():
         got = look.environment(snap)
         if isinstance(got, Unreadable):
-            code = Code.NEEDS_ROOT if got.reason is Reason.NEEDS_ROOT else Code.LAUNCH_FAILED
-            return Refusal(code, got.reason, f"{node}: the environment of the consumer: {got.why}", (node,))
+            return Refusal(_refused(got), got.reason, f"{node}: the environment of the consumer: {got.why}", (node,))
         sources[node] = got.source
     if spec.consumer and (gone := tuple(n for n, s in sources.items() if not s)):
         return Refusal(Code.LAUNCH_FAILED, Reason.BLOCKED, f"{spec.consumer} is not on {', '.join(gone)}, and the spec wants its "

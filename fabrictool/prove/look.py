@@ -70,13 +70,14 @@ def consumers(want: NodeSpec, spec: CollectiveSpec) -> tuple[str, ...]:
 
 
 def sections(want: NodeSpec, spec: CollectiveSpec) -> tuple[Section, ...]:
-    """What is collected. Nothing is started on a GPU."""
+    """What is collected. Nothing is started on a GPU. Docker is asked for the image as root, as root starts the container: a login user who
+    is not of the group docker may not ask, and would be told that there is no image."""
     python = spec.python or (f"{spec.venv}/bin/python" if spec.venv else "")
     tools = (spec.launcher, spec.program or "", python, spec.runtime.image if spec.runtime else "")
     return (
         Section(APPS, PROBE, timeout_s=20),
         Section(MEMORY, "grep -E '^(MemTotal|MemAvailable):' /proc/meminfo"),
-        script(TOOLS, "launchtools.sh", timeout_s=60, args=tools),
+        script(TOOLS, "launchtools.sh", root=spec.launcher == "direct" and bool(spec.runtime), timeout_s=60, args=tools),
         script(ENV, "rankenv.sh", root=True, timeout_s=40, args=("-", RANKS.pattern, *consumers(want, spec))),
         sysfs(LIFESPAN, "/sys/class/infiniband/*/ports/1/hw_counters/lifespan"),
     )

@@ -188,10 +188,11 @@ def test_a_consumer_that_the_spec_names_has_to_be_there() -> None:
     assert isinstance(planned(texts={"env": "source docker:vllm-a\nend\n"}, consumer="docker:vllm-*"), Plan)
     wants, snaps = fleet()
     looked = seen(wants)
-    looked["spark02"] = Snapshot("spark02", {**looked["spark02"].sections, look.ENV: Captured(1, "", denied=True)})
-    root = plan(RUN_ID, wants, snaps, looked, control=False, force=False)
-    assert isinstance(root, Refusal)
-    assert (root.code, root.nodes) == (Code.NEEDS_ROOT, ("spark02",))
+    for section in (look.ENV, look.TOOLS):
+        denied = {**looked, "spark02": Snapshot("spark02", {**looked["spark02"].sections, section: Captured(1, "", denied=True)})}
+        root = plan(RUN_ID, wants, snaps, denied, control=False, force=False)
+        assert isinstance(root, Refusal)
+        assert (root.code, root.nodes) == (Code.NEEDS_ROOT, ("spark02",))
 
 
 def test_settings_that_differ_from_node_to_node() -> None:

@@ -10,6 +10,7 @@ from fabrictool.model import Unreadable, Value
 from fabrictool.prove import look
 from fabrictool.snapshot import Captured, Snapshot, collector
 from fabrictool.spec import CollectiveSpec
+from fabrictool.spec.schema import RuntimeSpec
 from tests.specs import node_spec
 
 TOOLS = ("program /usr/bin/all_reduce_perf\noptions tgbeTJa\nmpirun /usr/bin/mpirun mpirun (Open MPI) 5.0.7\nsrun /usr/bin/srun\npmi pmix\n"
@@ -87,3 +88,11 @@ def test_whose_environment(env: dict[str, object], spec: dict[str, str], want: t
 def test_what_is_collected_can_be_sent(launcher: str) -> None:
     sections = look.sections(node_spec(), CollectiveSpec(launcher=launcher, venv="/opt/v" if launcher == "direct" else None))
     assert "fabrictool-snapshot" in collector.script(sections)
+
+
+def test_docker_is_asked_for_the_image_as_root_and_nothing_else_is() -> None:
+    """As root starts the container: a login user outside the group docker would be told that there is no image."""
+    runtime = RuntimeSpec(image=f"img@sha256:{'0' * 64}")
+    for spec, root in ((CollectiveSpec(launcher="direct", runtime=runtime), True), (CollectiveSpec(launcher="direct", venv="/opt/v"), False),
+                       (CollectiveSpec(launcher="mpirun"), False)):
+        assert [s.root for s in look.sections(node_spec(), spec) if s.name == look.TOOLS] == [root]
