@@ -16,10 +16,12 @@ from fabrictool.snapshot import Captured, Snapshot
 STATUS = '"$@"; echo "rc=$?"'  # pyinfra tells only whether the status was 0
 
 
-def captured(host: Host, argv: tuple[str, ...], timeout_s: int, stdin: str | None = None) -> Captured | Unreadable:
-    """Run `argv` for at most `timeout_s` seconds; 124 = it had to be ended. Unreadable: the connection gave no answer at all."""
+def captured(host: Host, argv: tuple[str, ...], timeout_s: int, stdin: str | None = None,
+             root: tuple[str, ...] = ()) -> Captured | Unreadable:
+    """Run `argv` for at most `timeout_s` seconds; 124 = it had to be ended. Unreadable: the connection gave no answer at all. `root`: what
+    makes it root's (ops.remote.root_words); it stands before the time limit, as a user's `timeout` may not end what root runs."""
     begin = time.monotonic()
-    ran = run(host, limited(("sh", "-c", STATUS, argv[0], *argv), timeout_s), timeout_s, stdin)
+    ran = run(host, limited(("sh", "-c", STATUS, argv[0], *argv), timeout_s, root), timeout_s, stdin)
     if ran.lost:
         return ran.lost
     ms = int(1000 * (time.monotonic() - begin))

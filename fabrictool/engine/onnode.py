@@ -33,7 +33,7 @@ def _root(host: Host) -> tuple[str, ...]:
 
 def make(host: Host, program: str) -> stage.Staged | str:
     """The run's folder, with its guard; or why there is none."""
-    got = captured(host, (*_root(host), "sh", "-s"), STAGE_S, program)
+    got = captured(host, ("sh", "-s"), STAGE_S, program, _root(host))
     if isinstance(got, Unreadable):
         return got.why
     read_back = stage.read(got.out)
@@ -42,7 +42,8 @@ def make(host: Host, program: str) -> stage.Staged | str:
 
 def mark(host: Host, folder: str, alive_s: int, run: str = "") -> str:
     """A sign of life, with which everything may go on for so many seconds; "" when it arrived. `run`: it begins now."""
-    got = captured(host, (*_root(host), "sh", "-c", resource("mark.sh"), "fabrictool-mark", folder, str(alive_s), run), MARK_S)
+    words = ("fabrictool-mark", folder, str(alive_s), run)
+    got = captured(host, ("sh", "-c", resource("mark.sh"), *words), MARK_S, root=_root(host))
     if isinstance(got, Unreadable):
         return got.why
     return "" if got.rc == 0 else got.tail or f"exit status {got.rc}"
@@ -57,7 +58,7 @@ def lock(host: Host, plan: Plan, verb: str) -> str:
     who = f"{getpass.getuser()}@{socket.gethostname()}"
     words = (resource("lock.sh"), "fabrictool-lock", verb, plan.job.run_id, who)
     argv = ("sh", "-c", ONLY_IF, "sh", plan.job.folder, *words) if verb == "take" else ("sh", "-c", *words)
-    got = captured(host, (*_root(host), *argv), MARK_S)
+    got = captured(host, argv, MARK_S, root=_root(host))
     if isinstance(got, Unreadable):
         return got.why
     return "" if got.rc == 0 else got.tail or "the lock could not be taken"
@@ -69,7 +70,7 @@ def start(host: Host, plan: Plan, run: str, what: Start) -> Captured:
     words = (plan.job.run_id, plan.job.folder, run, what.number, str(limits.node_s), what.image, *what.argv)
     begin = time.monotonic()
     # In braces: when the text arrives cut short, nothing runs.
-    got = captured(host, (*_root(host), "sh", "-s", *words), limits.ours_s, f"{{\n{resource('rank.sh')}\n}}\n")
+    got = captured(host, ("sh", "-s", *words), limits.ours_s, f"{{\n{resource('rank.sh')}\n}}\n", _root(host))
     if isinstance(got, Unreadable):
         return Captured(124, "", got.why, int(1000 * (time.monotonic() - begin)))
     return got
@@ -83,7 +84,7 @@ def failed(answer: Captured) -> bool:
 
 def sweep(host: Host, run_id: str) -> None:
     """End what the run has started, and wait for it."""
-    captured(host, (*_root(host), "sh", "-c", resource("sweep.sh"), "fabrictool-sweep", run_id, "end"), SWEEP_S)
+    captured(host, ("sh", "-c", resource("sweep.sh"), "fabrictool-sweep", run_id, "end"), SWEEP_S, root=_root(host))
 
 
 def collect(host: Host, plan: Plan, run: str) -> Snapshot:

@@ -1,0 +1,53 @@
+"""What is sent to a node for a run. In processes of their own: the engine patches sockets and threads."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BEGIN = """
+import json
+from types import SimpleNamespace
+from fabrictool.engine import captured, onnode
+from fabrictool.ops.remote import Ran
+from fabrictool.snapshot import Snapshot
+
+sent = []
+captured.run = lambda host, argv, limit, stdin=None: sent.append(argv) or Ran(True, "rc=0\\n", "")
+limits = SimpleNamespace(node_s=60, ours_s=75)
+job = SimpleNamespace(run_id="r", folder="/f", limits=limits, port=41000, seats=(SimpleNamespace(node="a"), SimpleNamespace(node="b")))
+plan = SimpleNamespace(job=job, launcher=SimpleNamespace(program="torch"))
+host = SimpleNamespace(name="a")
+"""
+
+
+def told(body: str) -> Any:
+    done = subprocess.run([sys.executable, "-c", f"{BEGIN}{body}"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr == "", done.stderr
+    return json.loads(done.stdout)
+
+
+STEPS = """
+onnode._root = lambda host: {root}
+onnode.make(host, "echo")
+onnode.mark(host, "/f", 60)
+onnode.lock(host, plan, "take")
+onnode.start(host, plan, "run1", SimpleNamespace(number="0", image="", argv=("x",)))
+onnode.sweep(host, "r")
+print(json.dumps(sent))
+"""
+
+
+def test_the_time_limit_of_what_root_runs_is_roots() -> None:
+    """A user's timeout(1) may not send a signal to what sudo runs: it would stay on the node."""
+    for argv in (sudo := told(STEPS.format(root=("sudo", "-n")))):
+        assert argv[:2] == ["sudo", "-n"]
+        assert "timeout" in argv[2:]
+        assert "sudo" not in argv[2:]
+    plain = told(STEPS.format(root=()))
+    assert [a[2:] for a in sudo] == plain
+    assert len(plain) == 5
