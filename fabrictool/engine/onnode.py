@@ -91,7 +91,7 @@ def collect(host: Host, plan: Plan, run: str) -> Snapshot:
     """End what is still there of a run, and take what it has left. One after the other: clocks first, files last."""
     asked = (
         Section("clock.end", "date +%s.%N"),
-        Section(LEFT, resource("sweep.sh"), root=True, timeout_s=SWEEP_S, args=(plan.job.run_id, "over", *_ports(plan))),
+        Section(LEFT, resource("sweep.sh"), root=True, timeout_s=SWEEP_S, args=(plan.job.run_id, "over", *_ports(plan, host.name))),
         Section("run.files", resource("fetch.sh"), root=True, timeout_s=FETCH_S, max_bytes=FETCH_BYTES, args=(plan.job.folder, run)),
     )
     got = read(host, asked, lanes=1)
@@ -107,10 +107,12 @@ def collect(host: Host, plan: Plan, run: str) -> Snapshot:
 
 def close(host: Host, plan: Plan) -> Snapshot:
     """End everything of the run, its guard and its folder; the section `left` says what did not go."""
-    words = (plan.job.run_id, "close", *_ports(plan))
+    words = (plan.job.run_id, "close", *_ports(plan, host.name))
     return read(host, (Section(LEFT, resource("sweep.sh"), root=True, timeout_s=SWEEP_S, args=words),), lanes=1)
 
 
-def _ports(plan: Plan) -> tuple[str, ...]:
-    """Where the ranks met, where that is ours."""
-    return (str(plan.job.port),) if plan.launcher.program == "torch" and plan.job.port else ()
+def _ports(plan: Plan, node: str) -> tuple[str, ...]:
+    """Where the ranks met, where that is ours: on the first node, which chose a port that was free there. What listens on a port of that
+    number on another node is somebody else's."""
+    job = plan.job
+    return (str(job.port),) if plan.launcher.program == "torch" and job.port and job.seats[0].node == node else ()

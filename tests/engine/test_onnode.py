@@ -51,3 +51,18 @@ def test_the_time_limit_of_what_root_runs_is_roots() -> None:
     plain = told(STEPS.format(root=()))
     assert [a[2:] for a in sudo] == plain
     assert len(plain) == 5
+
+
+ASKED = """
+onnode.read = lambda host, asked, lanes: sent.append(asked) or Snapshot(host.name)
+for name in "ab":
+    onnode.close(SimpleNamespace(name=name), plan)
+    onnode.collect(SimpleNamespace(name=name), plan, "run1")
+print(json.dumps([[s.args for s in asked if s.name == "left"][0] for asked in sent]))
+"""
+
+
+def test_only_the_first_node_is_asked_for_the_port_of_the_meeting() -> None:
+    """It was free there; on another node some server may listen on a port of that number all the time."""
+    assert told(ASKED) == [["r", "close", "41000"], ["r", "over", "41000"], ["r", "close"], ["r", "over"]]
+    assert told(f"job.port = 0\n{ASKED}")[0] == ["r", "close"]
