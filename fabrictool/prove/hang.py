@@ -82,6 +82,9 @@ def _standing(job: Job) -> Iterator[Finding]:
                 remedy="look at the end of its log: one rank fails at once, the others wait for it")
         return
     if not known:
+        if all(r.gone for r in job.ranks):  # of others it was said why nothing is known
+            why = "all of it ended while the nodes were looked at" if gone else "none of its processes was found"
+            yield about(job, Code.RANK_HANGS, "stand").unknown(Unreadable(Reason.EMPTY, why), WANT, "look again")
         return
     odd = _odd(known)
     if odd is not None:

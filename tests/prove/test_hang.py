@@ -83,6 +83,20 @@ def test_a_rank_that_ended_meanwhile() -> None:
     assert found == [(Code.RANK_HANGS, Status.FAIL, ("spark02",))]
 
 
+def test_a_job_of_which_nothing_was_seen_is_no_pass() -> None:
+    """Neither where all of it ended meanwhile, nor where a service runs and none of its processes was found."""
+    unseen = (Code.UNREADABLE, Status.UNKNOWN, ("spark01", "spark02"))
+    assert bad(two(Proc(100, 0, gone=True), Proc(200, 1, gone=True))) == [unseen]
+    service = {"consumers": ["systemd:vllm", "docker:vllm-*"]}
+    case = two(Proc(100, 0), Proc(200, 1), env=service)
+    assert not bad(case)
+    for node in case.wants:
+        running = case.snaps[node].sections["consumers"].out.replace("\nend\n", "\nu 77 vllm.service\nend\n")
+        case = replace(case, snaps={**case.snaps, node: replace(case.snaps[node], sections={
+            **case.snaps[node].sections, "consumers": Captured(0, running)})})
+    assert bad(case) == [unseen]
+
+
 def test_an_engine_that_waits_for_requests_does_not_hang() -> None:
     idle = ENGINE.replace("Process 9", "Process 100").replace("Thread 9", "Thread 100")
     other = ENGINE.replace("Process 9", "Process 200").replace("Thread 9", "Thread 200")
