@@ -110,7 +110,8 @@ def missing(job: Job) -> Iterator[Finding]:
     """Ranks that should be there by the others' own world size."""
     worlds = {r.world for r in job.ranks if r.world is not None}
     numbers = {r.number for r in job.ranks if r.number is not None}
-    if len(worlds) == 1 and numbers and not job.lost and job.whole:
+    told = all(isinstance(r.env, Value) for r in job.everyone)  # one that does not tell its rank may be the one
+    if len(worlds) == 1 and numbers and told and not job.lost and job.whole:
         world = next(iter(worlds))
         gone = sorted(set(range(world)) - numbers) if world <= 100_000 else []
         if gone:

@@ -29,7 +29,7 @@ class Job:
     lost: Mapping[str, Unreadable]
     idle: tuple[str, ...]
     owners: Mapping[str, str]
-    whole: bool  # no node of the site was left out
+    whole: bool  # no node of the site was left out, and no process of a node
 
     @property
     def everyone(self) -> tuple[Rank, ...]:
@@ -77,9 +77,12 @@ def jobs(case: Case) -> Iterable[Job]:
         views: dict[str, NodeView] = {}
         lost: dict[str, Unreadable] = {}
         idle: list[str] = []
+        whole = not case.fleet.left_out
         for node, want in case.wants.items():
             if pattern not in want.env.consumers:
                 continue
+            running = consumers.read(case.snap(node))
+            whole = whole and not isinstance(running, Unreadable) and not running.partial
             found, take = named(case.snap(node), pattern), recording.at(MOMENT, node)
             if isinstance(found, Unreadable):
                 lost[node] = found
@@ -90,7 +93,7 @@ def jobs(case: Case) -> Iterable[Job]:
             else:
                 born = {p.pid: p.started for c in found for p in c.processes}
                 views[node] = view(take, targets(found), born)
-        yield Job(pattern, case.wants, views, lost, tuple(idle), owners, not case.fleet.left_out)
+        yield Job(pattern, case.wants, views, lost, tuple(idle), owners, whole)
 
 
 def _owners(case: Case) -> dict[str, str]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fabrictool.model import Code, Status, SubjectKind
+from fabrictool.prove import Case
 from fabrictool.room import Fleet
 from fabrictool.snapshot import Captured
 from tests.prove.test_hang import IDLE, bad, judged, two
@@ -89,6 +90,25 @@ def test_a_rank_that_is_missing() -> None:
     assert "not found" not in next(f.got for f in judged(limited) if f.bad)
     differ = two(Proc(100, 0, "store-0-native", env={"WORLD_SIZE": "3"}), Proc(200, 1, "store-0-native"))
     assert any("world sizes 2, 3" in f.got for f in judged(differ) if f.bad)
+
+
+def test_a_rank_that_does_not_tell_its_number_is_not_missing() -> None:
+    """Data loaders have NCCL loaded like their rank: with hundreds of them some processes are left out, or not looked at."""
+    workers = [Proc(300 + i, 0, "store-0-native", gpu=None) for i in range(3)]
+    nodes = {"spark01": [Proc(100, 0, "store-0-native"), *workers], "spark02": [Proc(200, 1, "store-0-native")]}
+    world = {"WORLD_SIZE": "2"}
+    nodes = {n: [replace(p, env=world) for p in procs] for n, procs in nodes.items()}
+
+    def missing(case: Case) -> bool:
+        return any("not found" in f.got for f in judged(case) if f.bad)
+
+    assert not missing(job(nodes))
+    assert missing(job({**nodes, "spark02": [replace(nodes["spark02"][0], rank=0)]}))
+    assert not missing(job(nodes, changed={"spark02": {"hang.env[200]": None}}))
+    case = job({**nodes, "spark02": [replace(nodes["spark02"][0], rank=0)]})
+    snap = case.snaps["spark02"]
+    cut = Captured(0, snap.sections["consumers"].out.replace("\nend\n", "\nmore\nend\n"))
+    assert not missing(replace(case, snaps={**case.snaps, "spark02": replace(snap, sections={**snap.sections, "consumers": cut})}))
 
 
 def test_none_of_it_on_a_node() -> None:
