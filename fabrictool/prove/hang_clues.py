@@ -11,7 +11,7 @@ from fabrictool.prove.hang_job import Job
 from fabrictool.room import About
 from fabrictool.system.phases import Phase
 from fabrictool.system.ranks import Rank
-from fabrictool.system.sockets import Socket, is_loopback
+from fabrictool.system.sockets import Socket, is_global, is_loopback
 
 RAS_PORT = 28028  # NCCL's RAS listens on localhost in every rank (NCCL_RAS_ADDR)
 _GLOO = re.compile(r"(?:connectFullMesh failed|pair\.cc:\d{1,5}\] (?:timed out connecting|connect)|ERROR failed to connect).{0,400}?"
@@ -73,19 +73,23 @@ def _of(rank: Rank) -> tuple[Socket, ...]:
 
 
 def blocked(job: Job) -> Iterator[Finding]:
-    """Connections that are asked for and not answered."""
+    """Connections that are asked for and not answered. Towards the Internet (usage statistics, a model hub) they are no rank's."""
     seen: set[tuple[str, str, int]] = set()
     for rank in job.everyone:
         for s in _of(rank):
-            if s.state != "SYN-SENT" or (rank.node, s.peer, s.peer_port) in seen:
+            if s.state != "SYN-SENT" or (rank.node, s.peer, s.peer_port) in seen or (is_global(s.peer) and _owner(job, s) is None):
                 continue
             seen.add((rank.node, s.peer, s.peer_port))
             yield _unanswered(job, rank, s)
 
 
+def _owner(job: Job, s: Socket) -> str | None:
+    return job.owners.get(s.peer.partition("%")[0].removeprefix("::ffff:"))
+
+
 def _unanswered(job: Job, rank: Rank, s: Socket) -> Finding:
     got, wanted = f"{rank}: no answer from {s.peer} port {s.peer_port}", "connections that are answered"
-    peer = job.owners.get(s.peer.partition("%")[0].removeprefix("::ffff:"))
+    peer = _owner(job, s)
     if peer is None:
         return about(job, Code.INIT_HANG, "unanswered", node_of(rank)).fail(
             got, wanted, "no node of the spec has this address: a rank gave that of a wrong interface (docker, Wi-Fi), or is elsewhere",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from fabrictool.model import Reason, Unreadable
 
@@ -30,12 +30,22 @@ class Socket:
 
 
 def is_loopback(address: str) -> bool:
+    ip = _ip(address)
+    return address == "localhost" if ip is None else ip.is_loopback
+
+
+def is_global(address: str) -> bool:
+    """An address of the Internet (the registries of IANA)."""
+    ip = _ip(address)
+    return ip is not None and ip.is_global
+
+
+def _ip(address: str) -> IPv4Address | IPv6Address | None:
     try:
         ip = ip_address(address.partition("%")[0])
     except ValueError:
-        return address == "localhost"
-    mapped = getattr(ip, "ipv4_mapped", None)
-    return (mapped or ip).is_loopback
+        return None
+    return getattr(ip, "ipv4_mapped", None) or ip
 
 
 def parse(text: str) -> tuple[Socket, ...] | Unreadable:

@@ -81,6 +81,14 @@ def test_an_address_that_no_node_has() -> None:
     assert not bad(calm)
 
 
+@pytest.mark.parametrize("to", ["1.1.1.1:443", "[::ffff:1.1.1.1]:443", "[2606:4700::1111]:443"])
+def test_what_asks_the_internet_waits_for_no_rank(to: str) -> None:
+    """An engine's usage statistics or model hub behind a firewall. A wrong interface has no such address."""
+    assert not bad(two(Proc(100, 0, sockets=asks(to)), Proc(200, 1)))
+    for other in ("172.17.0.2:443", "192.168.7.7:443", "100.64.0.9:443", "[fd00::7]:443"):
+        assert (Code.INIT_HANG, Status.FAIL, ("spark01",)) in bad(two(Proc(100, 0, sockets=asks(other)), Proc(200, 1)))
+
+
 def test_a_rank_that_is_missing() -> None:
     case = two(Proc(100, 0, "store-0-native", env={"WORLD_SIZE": "3"}), Proc(200, 1, "store-0-native", env={"WORLD_SIZE": "3"}))
     (one,) = [f for f in judged(case) if f.bad]
