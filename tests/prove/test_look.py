@@ -93,6 +93,6 @@ def test_what_is_collected_can_be_sent(launcher: str) -> None:
 def test_docker_is_asked_for_the_image_as_root_and_nothing_else_is() -> None:
     """As root starts the container: a login user outside the group docker would be told that there is no image."""
     runtime = RuntimeSpec(image=f"img@sha256:{'0' * 64}")
-    for spec, root in ((CollectiveSpec(launcher="direct", runtime=runtime), True), (CollectiveSpec(launcher="direct", venv="/opt/v"), False),
-                       (CollectiveSpec(launcher="mpirun"), False)):
+    for spec, root in ((CollectiveSpec(launcher="direct", runtime=runtime), True), (CollectiveSpec(launcher="mpirun"), False),
+                       (CollectiveSpec(launcher="direct", venv="/opt/v"), False)):
         assert [s.root for s in look.sections(node_spec(), spec) if s.name == look.TOOLS] == [root]
