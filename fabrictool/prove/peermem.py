@@ -89,10 +89,13 @@ def _acs(want: NodeSpec, snap: Snapshot, path: str, status: Status) -> Iterator[
             yield about.unknown(Unreadable(Reason.EMPTY, f"{what}: not told"), wanted)
             continue
         between = {g.device: (*below, *(g.below(mine) or ())) for g in gpus if (below := mine.below(g)) is not None}
-        bad = sorted({b for bridges in between.values() for b in bridges if b in redirects})
+        on_way = sorted({b for bridges in between.values() for b in bridges})
+        bad, unseen = [b for b in on_way if redirects.get(b)], [b for b in on_way if b not in redirects]
         if bad:
             yield about.fail(f"redirect on {', '.join(bad[:6])}", wanted, "traffic between NIC and GPU goes around by the CPU's root port",
                              status=status, remedy="switch ACS off on these bridges (setpci -s BRIDGE ECAP_ACS+6.w=0, again at each boot) "
                              "or in the BIOS; not in a host whose devices are passed on to virtual machines")
+        elif unseen:
+            yield about.unknown(Unreadable(Reason.EMPTY, f"lspci says nothing of {', '.join(unseen[:6])}"), wanted)
         else:
             yield about.ok(f"none on {len(between)} ways to GPUs" if between else "no PCIe bridge is shared with a GPU", wanted)

@@ -54,8 +54,8 @@ def _way(target: str) -> Way | None:
     return Way(steps) if steps else None
 
 
-def redirects(snap: Snapshot) -> frozenset[str] | Unreadable:
-    """Bridges that redirect requests or completions between devices below them to the root."""
+def redirects(snap: Snapshot) -> Mapping[str, bool] | Unreadable:
+    """Every bridge that lspci lists: whether it redirects requests or completions between devices below it to the root."""
     raw = snap.raw(sections.BRIDGES.name)
     if isinstance(raw, Unreadable):
         return raw
@@ -64,22 +64,22 @@ def redirects(snap: Snapshot) -> frozenset[str] | Unreadable:
     return parse_acs(raw.out)
 
 
-def parse_acs(text: str) -> frozenset[str] | Unreadable:
+def parse_acs(text: str) -> Mapping[str, bool] | Unreadable:
     """`lspci -D -vvv`. No bridge at all is an answer: virtual machines have none."""
-    found: set[str] = set()
+    found: dict[str, bool] = {}
     here = ""
     for line in text.split("\n"):
         head = _HEAD.match(line)
         if head:
             here = head[1].lower()
+            found.setdefault(here, False)
         elif "<access denied>" in line:
             return Unreadable(Reason.NEEDS_ROOT, "lspci: the capabilities of bridges are shown to root only")
         elif here and "ACSCtl:" in line:
             m = _ACS.match(line)
             if m is None:
                 return Unreadable(Reason.GARBLED, f"lspci: {line.strip()[:80]!r}")
-            if "+" in (m[1], m[2]):
-                found.add(here)
+            found[here] = found[here] or "+" in (m[1], m[2])
     if text.strip() and not here:
         return Unreadable(Reason.GARBLED, f"lspci: no device in it: {text.strip()[:60]!r}")
-    return frozenset(found)
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -92,8 +93,19 @@ def test_gpudirect_unread(texts: Mapping[str, Captured | None], path: str, code:
 
 
 def test_a_machine_without_bridges_has_no_acs() -> None:
-    bare = {sections.BRIDGES.name: Captured(0, "")}
-    assert not bad(h20(bare))
+    """A virtual machine: its GPUs hang on the root, and lspci lists no bridge."""
+    flat = re.sub(r"/sys/devices/pci\S+/", "/sys/devices/pci0000:00/", LINKS_GPU)
+    found = judged(h20({sections.BRIDGES.name: Captured(0, ""), sections.PCI_PATHS.name: Captured(0, flat)}))
+    assert not [f for f in found if f.bad]
+    assert {f.got for f in found if f.path == "rails.acs" and f.subject.nodes == ("gpu01",)} == {"no PCIe bridge is shared with a GPU"}
+
+
+def test_bridges_of_which_lspci_says_nothing_may_redirect() -> None:
+    """The kernel shows bridges between NIC and GPU: an lspci that lists none of them, or only some, proves nothing of the others."""
+    for text, count in (("", 8), (ACS_OFF[:len(ACS_OFF) // 2], 4)):
+        found = [f for f in judged(h20({sections.BRIDGES.name: Captured(0, text)})) if f.bad]
+        assert {(f.path, f.status) for f in found} == {("rails.acs", Status.UNKNOWN)}
+        assert len(found) == count
 
 
 def test_gpudirect_is_not_asked_of_unified_memory() -> None:

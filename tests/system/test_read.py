@@ -96,8 +96,13 @@ def test_topology_by_legend_and_by_name() -> None:
 
 
 def test_acs_counts_only_between_nic_and_gpu() -> None:
-    assert pci.parse_acs(ACS_OFF) == frozenset()
-    assert pci.parse_acs(ACS_ON) == frozenset({"0000:23:00.0"})
+    off, on = pci.parse_acs(ACS_OFF), pci.parse_acs(ACS_ON)
+    assert not isinstance(off, Unreadable)
+    assert not isinstance(on, Unreadable)
+    assert len(off) == len(on) == 32
+    assert not any(off.values())
+    assert [b for b, redirects in on.items() if redirects] == ["0000:23:00.0"]
+    assert pci.parse_acs("") == {}
     found = pci.ways(Snapshot("n1", {"ports.links": Captured(0, LINKS_NIC), sections.PCI_PATHS.name: Captured(0, LINKS_GPU)}))
     assert not isinstance(found, Unreadable)
     nics, gpus = found
