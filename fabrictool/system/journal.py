@@ -14,7 +14,9 @@ from fabrictool.system.loglines import Line, lines
 NAME = "system.kernel_log"
 MOST = 1_000_000  # bytes of log that kernellog.sh sends: its end
 _REFUSED = re.compile(r"not permitted|permission denied|insufficient permissions", re.I)
-_HEAD = re.compile(r"clock (\d{1,12})\nuptime (\d{1,12}(?:\.\d{1,9})?)\nboot (\S{1,64})\nlog (journalctl|dmesg)\n")
+_HEAD = re.compile(r"clock (\d{1,12})\nuptime (\d{1,12}(?:\.\d{1,9})?)\nboot (\S{1,64})\n"
+                   r"(?:first ([^\n]{0,40})\n)?log (journalctl|dmesg)\n")
+_SECONDS = re.compile(r" {0,12}(\d{1,12}\.\d{1,9})")
 
 
 def section(hours: int) -> Section:
@@ -25,8 +27,8 @@ def section(hours: int) -> Section:
 @dataclass(frozen=True, slots=True)
 class KernelLog:
     """`now`, `up`: the node's own clock (seconds since 1970) and its seconds since boot. `begins`: the time of the first line, where the
-    log may have lost older ones (cut by its size, or overwritten in the kernel's buffer); None: it goes back to the boot, or to the
-    beginning of the window."""
+    log may have lost older ones (cut by its size, overwritten in the kernel's buffer, or given up by a journal that was full); None: it
+    goes back to the boot, or to the beginning of the window."""
 
     tool: str
     now: float
@@ -65,7 +67,7 @@ def read(snap: Snapshot) -> KernelLog | Unreadable:
     status, end, after = rest.partition("\nend\n")
     if not end or after or not status.isdigit():
         return Unreadable(Reason.CUT, f"{NAME}: the end is missing")
-    tool = head[4]
+    tool = head[5]
     if status != "0":
         said = log.strip().split("\n")[-1][:160]
         reason = Reason.NEEDS_ROOT if _REFUSED.search(said) else Reason.FAILED
@@ -79,7 +81,12 @@ def read(snap: Snapshot) -> KernelLog | Unreadable:
     first = got.age_s(rows[0])
     # The kernel's first words come within its first seconds: a buffer that begins later was overwritten.
     lost = cut or (tool == "dmesg" and first is not None and up - first > FIRST_WORDS_S)
-    return KernelLog(tool, now, up, head[3], rows, now - first if lost and first is not None else now if lost else None)
+    begins = now - first if lost and first is not None else now if lost else None
+    oldest = _SECONDS.fullmatch(head[4] or "")
+    if begins is None and oldest is not None and float(oldest[1]) > FIRST_ENTRY_S:
+        begins = now - up + float(oldest[1])
+    return KernelLog(tool, now, up, head[3], rows, begins)
 
 
 FIRST_WORDS_S = 5.0
+FIRST_ENTRY_S = 300.0  # journald starts within the boot, which takes minutes on a large server, and takes the kernel's words before it over

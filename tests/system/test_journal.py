@@ -58,6 +58,17 @@ def test_a_log_that_lost_its_beginning_says_since_when_it_is_whole() -> None:
     assert all(r.text.startswith("x") for r in cut.rows)
 
 
+def test_a_journal_that_gave_up_its_oldest_files_says_since_when_it_is_whole() -> None:
+    """By the time since the boot: clocks are set while a node boots."""
+    log = section(stamped(CALM)).out
+
+    def begins(first: str) -> float | None:
+        return whole(Captured(0, log.replace("log journalctl", f"first {first}\nlog journalctl", 1))).begins
+
+    assert begins("80000.250000") == pytest.approx(1785574800 - 90000.5 + 80000.25)
+    assert [begins(f) for f in ("    2.113000", "  140.000001", "", "?", "1e9")] == [None] * 5
+
+
 def test_what_is_not_whole_is_unreadable() -> None:
     text = section(stamped(oom())).out
     assert all(reason(Captured(0, text[:n])) in (Reason.CUT, Reason.GARBLED, Reason.EMPTY) for n in range(0, len(text) - 1, 7))
@@ -82,6 +93,17 @@ def fake(folder: Path, name: str, text: str) -> None:
     (folder / name).unlink(missing_ok=True)
     (folder / name).write_text(f"#!/bin/sh\n{text}\n")
     (folder / name).chmod(0o755)
+
+
+def test_the_script_asks_for_the_oldest_line(tmp_path: Path) -> None:
+    folder = tool_folder(tmp_path / "bin", *TOOLS)
+    kernel = 'echo "2026-08-01T10:00:00+0200 n1 kernel: x"'
+    for oldest, lost in (("[5000000.500000] n1 sshd[7]: y", True), ("[    1.500000] n1 kernel: y", False), ("Failed", False)):
+        fake(folder, "journalctl", f'case " $* " in *" -k "*) {kernel} ;; *monotonic*) echo "{oldest}"; echo "[9000000.0] later" ;; esac')
+        log = journal.read(collect(SHELLS["dash"], [journal.section(36)], tools=folder))
+        assert isinstance(log, journal.KernelLog), log
+        assert (log.begins is not None) is lost
+        assert [r.text for r in log.rows] == ["x"]
 
 
 @pytest.mark.parametrize(("tools", "tool", "said"), [
