@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fabrictool import ports
-from fabrictool.model import Code, Finding, Subject, Value
+from fabrictool.model import Code, Finding, Reason, Subject, Unreadable, Value
 from fabrictool.prove.kernel_window import Window, worst
 from fabrictool.snapshot import Snapshot
 from fabrictool.spec import NodeSpec
@@ -18,26 +18,31 @@ GRACE_S = 1800  # after a boot links come up one by one: OCI's health checks lea
 
 @dataclass(frozen=True, slots=True)
 class Fabric:
-    """The spec's functions by what the kernel calls them: interface names and PCI addresses."""
+    """The spec's functions by what the kernel calls them: interface names and PCI addresses. `lost`: those whose address the node does not
+    tell, as of a NIC that is gone: what is said of an address may be said of them."""
 
     names: dict[str, Subject]
     buses: dict[str, Subject]
+    lost: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, want: NodeSpec, snap: Snapshot) -> Fabric:
         seen = ports.read(snap)
         names: dict[str, Subject] = {}
         buses: dict[str, Subject] = {}
+        lost: list[str] = []
         for fn in ports.bind(want, seen):
             subject = fn.subject(want)
             members = [seen.netdev(m) for m in fn.members]
+            if not all(isinstance(d, Value) and isinstance(d.value.bus, Value) for d in (members or [fn.netdev])):
+                lost.append(fn.interface)
             for dev in (fn.netdev, *members):
                 if isinstance(dev, Value):
                     names[dev.value.name] = subject
                     if isinstance(dev.value.bus, Value):
                         buses[dev.value.bus.value.lower()] = subject
             names.setdefault(fn.interface, subject)
-        return cls(names, buses)
+        return cls(names, buses, tuple(lost))
 
     def of_event(self, interface: str, pci: str) -> Subject | None:
         return self.names.get(interface) or self.buses.get(pci.lower())
@@ -69,8 +74,11 @@ def links(window: Window, fabric: Fabric, downs: int, events: tuple[Event, ...])
     flaps: dict[Subject, list[Link]] = {}
     troubles: dict[tuple[Subject, Trouble], list[Device]] = {}
     others: dict[str, int] = {}
+    homeless: list[Event] = []
     found: list[Finding] = []
     for event in recent:
+        if fabric.lost and fabric.of_event(event.interface, _address(event)) is None and not event.interface and not _up(event):
+            homeless.append(event)
         if isinstance(event, Link):
             subject = fabric.of_event(event.interface, event.pci)
             if subject is not None:
@@ -89,10 +97,23 @@ def links(window: Window, fabric: Fabric, downs: int, events: tuple[Event, ...])
         found += _flaps(window, subject, seen, downs)
     for (subject, trouble), mine in troubles.items():
         found.append(_trouble(window, subject, trouble, mine))
+    if homeless:
+        why = f"whether it is of the fabric is not known, as the node does not tell the PCI address of {', '.join(fabric.lost)}"
+        found.append(window.about(Code.LINK_EVENTS, "link.whose").unknown(
+            Unreadable(Reason.BLOCKED, f"{why}: {window.told(homeless)}"), "no such event on the fabric",
+            "see the check ports: a NIC that is gone has no interface any more"))
     yield from found
     if not worst(found):
         notes = [f"not of the fabric: {name} {n} times" for name, n in sorted(others.items())[:4]]
         yield window.quiet(window.about(Code.LINK_EVENTS, "link"), "link or NIC event on the fabric", older, notes)
+
+
+def _address(event: Link | Device) -> str:
+    return event.pci if isinstance(event, Link) else event.device
+
+
+def _up(event: Link | Device) -> bool:
+    return isinstance(event, Link) and event.up
 
 
 def _storage(event: Link | Device) -> bool:

@@ -101,6 +101,18 @@ def test_one_trouble_is_one_code(text: str, code: Code, status: Status) -> None:
     assert len([f for f in found if f.status is Status.PASS]) >= 5
 
 
+@pytest.mark.parametrize("text", NIC.values())
+def test_a_nic_that_the_node_does_not_show_any_more_is_not_called_foreign(text: str) -> None:
+    """The very NIC whose errors these are may be gone, and its interface with it: then nothing tells whose address that is."""
+    gone: dict[str, Captured | None] = dict.fromkeys(("ports.ip", "ports.net", "ports.links"))
+    found = bad(at(CALM + text, changed=gone))
+    assert found
+    assert {s for _, s in found} <= {Status.UNKNOWN, Status.FAIL}
+    foreign = text.replace("0000:01:00.0", "0000:77:00.0").replace("enp1s0f0np0", "eth9")
+    assert not bad(at(CALM + foreign))
+    assert not bad(at(CALM, changed=gone))
+
+
 @pytest.mark.parametrize("style", [s for s in STAMPS if s != "plain"])
 def test_in_every_form_of_the_log(style: str) -> None:
     head = "clock 1785574800\nuptime 4700.00\nboot 1-2\n" if style.startswith(("dmesg", "kmsg")) else ""
