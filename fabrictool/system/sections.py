@@ -28,8 +28,10 @@ DRIVER = sysfs("system.driver", "/proc/driver/nvidia/version", FILE_END)
 NIC = sysfs("system.nic", *(f"/sys/class/infiniband/*/{f}" for f in ("fw_ver", "board_id", "hca_type")), "/sys/module/mlx5_core/version",
             FILE_END)
 OFED = tool("system.ofed", "ofed_info", "-s")
+# dpkg-query ends with 1 where a package is not known, with 2 where it cannot tell.
 PACKAGES = Section("system.packages", """if command -v dpkg-query >/dev/null 2>&1; then
   dpkg-query -W -f '${Package} ${Version} ${db:Status-Status}\\n' rdma-core libibverbs1 libnccl2 2>/dev/null
+  [ $? -le 1 ] || { echo 'dpkg-query: the list of packages cannot be read' >&2; exit 1; }
 elif command -v rpm >/dev/null 2>&1; then
   rpm -q --qf '%{NAME} %{VERSION}-%{RELEASE} installed\\n' rdma-core libibverbs libnccl 2>/dev/null | grep ' installed$'
 else
@@ -39,7 +41,8 @@ fi
 echo end""")
 LIBRARIES = Section("system.libraries", """PATH=$PATH:/sbin:/usr/sbin
 command -v ldconfig >/dev/null 2>&1 || { echo 'ldconfig: not found' >&2; exit 127; }
-ldconfig -p 2>/dev/null </dev/null | sed -n 's/^[[:space:]]*libnccl\\.so\\.[0-9]* .* => //p' | sort -u | while IFS= read -r p; do
+list=$(ldconfig -p </dev/null) || exit 1
+printf '%s\\n' "$list" | sed -n 's/^[[:space:]]*libnccl\\.so\\.[0-9]* .* => //p' | sort -u | while IFS= read -r p; do
   printf '%s -> %s\\n' "$p" "$(readlink -f "$p")"
 done
 echo end""")

@@ -171,3 +171,17 @@ def test_all_sections_of_a_check_can_be_collected_together(check: object, tmp_pa
     seen = collect(("sh",), found, tools=docker(tmp_path / "bin", os.getpid()), lanes=4)
     assert [n for n in names if n not in seen.sections] == []
     assert "set -- " in collector.script(sections.kernel_log(want))
+
+
+@every_shell
+def test_a_tool_that_fails_is_no_proof_that_nothing_is_installed(shell: tuple[str, ...], tmp_path: Path) -> None:
+    tools = tool_folder(tmp_path / "bin", *TOOLS)
+    for ldconfig, dpkg, said in (("echo \"ldconfig: Can't open cache file\" >&2; exit 1", "exit 2", False),
+                                 ("echo '1 libs found in cache'", "exit 1", True)):
+        for name, body in (("ldconfig", ldconfig), ("dpkg-query", dpkg)):
+            (tools / name).unlink(missing_ok=True)  # a link to the real one
+            (tools / name).write_text(f"#!/bin/sh\n{body}\n")
+            (tools / name).chmod(0o755)
+        seen = collect(shell, [sections.PACKAGES, sections.LIBRARIES], tools=tools)
+        for got in (nccl(seen), package(seen, "rdma-core")):
+            assert isinstance(got, Absent if said else Unreadable), got
