@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import re
 import socket
 import time
 
@@ -76,10 +77,13 @@ def start(host: Host, plan: Plan, run: str, what: Start) -> Captured:
     return got
 
 
+_ENDED = re.compile(r"(?:launcher|box|[0-9]{1,6}) ([0-9]{1,3}) [0-9]{1,12}")  # rank.sh: LABEL STATUS MILLISECONDS
+
+
 def failed(answer: Captured) -> bool:
-    """Whether some program of a start ended badly, or the start itself."""
-    rows = [line.split() for line in answer.out.splitlines()]
-    return answer.rc != 0 or not rows or any(len(row) != 3 or row[1] != "0" for row in rows)
+    """Whether some program of a start ended badly, or the start itself. What a login shell prints beside it counts for nothing."""
+    statuses = [m[1] for line in answer.out.splitlines() if (m := _ENDED.fullmatch(line.strip()))]
+    return answer.rc != 0 or not statuses or any(status != "0" for status in statuses)
 
 
 def sweep(host: Host, run_id: str) -> None:

@@ -66,3 +66,15 @@ def test_only_the_first_node_is_asked_for_the_port_of_the_meeting() -> None:
     """It was free there; on another node some server may listen on a port of that number all the time."""
     assert told(ASKED) == [["r", "close", "41000"], ["r", "over", "41000"], ["r", "close"], ["r", "over"]]
     assert told(f"job.port = 0\n{ASKED}")[0] == ["r", "close"]
+
+
+ANSWERS = """
+print(json.dumps([onnode.failed(onnode.Captured(rc, out)) for rc, out in json.loads({answers!r})]))
+"""
+
+
+def test_what_a_login_shell_prints_is_no_failure_of_a_run() -> None:
+    """A .bashrc that greets stands before the answer; one that failed stays one, and no answer is none."""
+    well = [[0, "launcher 0 812\n"], [0, "Welcome to node a!\nload 1 2 3\nlauncher 0 812\n"], [0, "0 0 9\r\n1 0 9\r\nbox 0 12\r\n"]]
+    broken = [[0, ""], [0, "Welcome\n"], [1, "launcher 0 812\n"], [0, "Welcome\n0 0 9\n1 137 9\n"], [0, "launcher 124 9\n"]]
+    assert told(ANSWERS.format(answers=json.dumps([*well, *broken]))) == [False] * len(well) + [True] * len(broken)
