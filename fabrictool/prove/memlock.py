@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 
 from fabrictool.model import Code, Finding, Observed, Reason, Subject, SubjectKind, Unreadable, Value
 from fabrictool.prove.case import Case
@@ -93,16 +94,17 @@ def _remedy(consumer: Consumer) -> str:
 
 
 def _configured(about: About, pattern: str, want: NodeSpec, snap: Snapshot, needed: str) -> Finding:
-    """Nothing runs: what systemd would give."""
+    """Nothing runs: what systemd would give, the least of all that the pattern names."""
     kind, _, unit = pattern.partition(":")
     if kind != "systemd":
         return about.ok("none is running", needed)
     limits = unit_limits(snap)
     if isinstance(limits, Unreadable):
         return about.unknown(limits, needed)
-    got = limits.get(unit if "." in unit else f"{unit}.service")
-    if got is None:
+    loaded = [(name, got) for name, got in limits.items() if fnmatchcase(name, unit if "." in unit else f"{unit}.service")]
+    if not loaded:
         return about.ok("not running, and not loaded by systemd", needed)
+    unit, got = min(loaded, key=lambda one: float("inf") if one[1].soft is None else one[1].soft)
     if got.soft is None or got.soft >= want.memlock.at_least:
         return about.ok(f"not running; LimitMEMLOCK {got}", needed)
     return about.fail(f"not running; LimitMEMLOCK {got}", needed, WHY,

@@ -82,6 +82,9 @@ def test_services() -> None:
     assert not bad(judged(idle, env=env))
     small = {**idle, sections.UNITS.name: Captured(0, "Id=vllm.service\nLimitMEMLOCK=8388608\nend\n")}
     assert bad(judged(small, env=env)) == [("memlock.systemd:vllm", Code.MEMLOCK, Status.FAIL)]
+    several = {"write": [], "consumers": ["systemd:vl*"]}
+    assert bad(judged(small, env=several)) == [("memlock.systemd:vl*", Code.MEMLOCK, Status.FAIL)]
+    assert not bad(judged(idle, env=several))
     unread = {**idle, sections.UNITS.name: Captured(1, "", "Failed to connect to bus")}
     assert bad(judged(unread, env=env)) == [("memlock.systemd:vllm", Code.UNREADABLE, Status.UNKNOWN)]
     other = {**idle, sections.UNITS.name: Captured(0, "Id=ssh.service\nLimitMEMLOCK=8388608\nend\n")}
