@@ -73,6 +73,8 @@ done_count() {
 }
 
 umask 077
+# Outputs and logs lie in memory (/run): one that floods them is ended by SIGXFSZ at 1 GiB a file (blocks of 512 bytes), before the node is.
+ulimit -f 2097152 2>/dev/null || : # or a smaller limit is in force
 case $verb in
   one)
     load

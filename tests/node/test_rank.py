@@ -184,6 +184,20 @@ def test_a_launcher_is_one_process_with_its_own_limit(shell: str) -> None:
         assert (made.path / "run1" / "launcher.out").read_text() == "INFO 1\n"
 
 
+@every_shell
+def test_an_output_cannot_fill_the_nodes_memory(shell: str) -> None:
+    """A rank that floods its output is ended by a signal of its own; one that does not is not."""
+    with folder(shell, added={"run1": ""}) as made:
+        small = made.path / "ranks.sh"
+        small.write_text(small.read_text().replace("ulimit -f 2097152", "ulimit -f 64"))
+        done = start(shell, made, *ranks(made, "[ $RANK = 0 ] || exec head -c 1000000 /dev/zero; echo well", count=2, world=2))
+        rows = {row[0]: int(row[1]) for row in (line.split() for line in done.stdout.splitlines())}
+        assert rows["0"] == 0
+        assert rows["1"] != 0
+        assert (made.path / "run1" / "1.out").stat().st_size <= 64 * 1024
+        assert (made.path / "run1" / "0.out").read_text() == "well\n"
+
+
 def test_a_rank_of_mpi_keeps_what_mpi_gave_it(tmp_path: Path) -> None:
     with folder(added={"run1": "export NCCL_DEBUG=INFO\n"}) as made:
         done = subprocess.run(["sh", f"{made.path}/ranks.sh", "one", str(made.path), "run1", "env"], capture_output=True, text=True,
