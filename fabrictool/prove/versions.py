@@ -60,11 +60,21 @@ def _group(case: Case, nodes: Sequence[str]) -> Iterator[Finding]:
 
 
 def _image_texts(values: Mapping[str, Observed[frozenset[Image]]]) -> dict[str, Observed[str]]:
-    """Compared by what registries call them where all have such a name, else by their own ids."""
+    """Compared by what registries call them where all have such a name, else by their own ids. One that was pulled from two registries has
+    two names: images with one id, or with a name in common, are one."""
     every = [i for v in values.values() if isinstance(v, Value) for i in v.value]
     named = all(i.digests for i in every)
-    return {n: Value(", ".join(sorted(min(i.digests) if named else i.id for i in v.value))) if isinstance(v, Value) else v
-            for n, v in values.items()}
+    same: list[set[str]] = []
+    for image in every:
+        mine = {image.id, *image.digests}
+        same = [*(names for names in same if not names & mine), mine.union(*(names for names in same if names & mine))]
+    ids = {i.id for i in every}
+
+    def label(image: Image) -> str:
+        names = next(names for names in same if image.id in names)
+        return min(names - ids or names) if named else min(names & ids)
+
+    return {n: Value(", ".join(sorted({label(i) for i in v.value}))) if isinstance(v, Value) else v for n, v in values.items()}
 
 
 def _title(fact: str) -> str:

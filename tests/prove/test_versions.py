@@ -134,6 +134,19 @@ def test_a_consumer_that_does_not_run_somewhere_is_not_compared_there() -> None:
     assert {f.status for f in nowhere if "vllm" in f.path} == {Status.SKIP}
 
 
+def test_one_image_with_several_names_is_one() -> None:
+    """Pulled from a mirror too, it has a second name on that node; what docker keeps is the same."""
+    mirror, other = f"mirror/vllm@sha256:{'00' * 32}", f"x@sha256:{'22' * 32}"
+    upstream = f"vllm/vllm-openai@{DIGEST}"
+    assert not bad(fleet({"spark01": {S.CONTAINERS.name: boxes(digests=(mirror, upstream))}}))
+    assert not bad(fleet({"spark01": {S.CONTAINERS.name: boxes(digests=(mirror,))}}))
+    elsewhere = boxes("sha256:" + "11" * 32, (mirror, other))
+    assert [f[:3] for f in bad(fleet({"spark01": {S.CONTAINERS.name: elsewhere}}))] == [
+        ("versions.image.docker:vllm-*", Code.VERSIONS_DIFFER, Status.FAIL)]
+    stored = boxes("sha256:" + "11" * 32, (mirror, upstream))  # another image store keeps it under another id
+    assert not bad(fleet({"spark01": {S.CONTAINERS.name: stored}}))
+
+
 def test_images_that_a_registry_never_saw_are_compared_by_their_own_ids() -> None:
     built = {S.CONTAINERS.name: boxes(digests=())}
     assert not bad(fleet({"spark01": built}))
