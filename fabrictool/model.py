@@ -179,9 +179,13 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Unproven:
-    """What this very run does not show, however well it passes: a pair that was not tried, a counter that could not be read."""
+    """What this very run does not show, however well it passes: a pair that was not tried, a counter that could not be read.
+
+    `of_any_node`: the check came to nothing for the whole fleet, so that nothing stands against a node does not speak for it.
+    """
 
     text: str
+    of_any_node: bool = False
 
 
 Said = Union[Finding, Evidence, Unproven]
@@ -190,7 +194,8 @@ Said = Union[Finding, Evidence, Unproven]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The verdict of one check over the nodes it looked at. `duration_s` in seconds."""
+    """The verdict of one check over the nodes it looked at. `duration_s` in seconds; `proves_nodes`: whether a node against which nothing
+    stands is well by it."""
 
     check: str
     status: Status
@@ -199,6 +204,7 @@ class Result:
     evidence: Mapping[str, str | int | float] = field(default_factory=dict)
     unproven: tuple[str, ...] = ()
     duration_s: float = 0.0
+    proves_nodes: bool = True
 
     @property
     def code(self) -> Code | None:

@@ -82,6 +82,7 @@ class Judged:
     findings: tuple[Finding, ...]
     unproven: tuple[str, ...] = ()
     evidence: Mapping[str, str | int | float] = field(default_factory=dict)
+    proves_nodes: bool = True
 
 
 def judged(check: Listed, case: Case) -> Judged:
@@ -97,7 +98,8 @@ def judged(check: Listed, case: Case) -> Judged:
                             f"{type(error).__name__}: {error}"[:300], "a verdict", "fabrictool itself failed here; please report it",
                             Status.UNKNOWN))
     unproven = (*check.check.unproven, *(s.text for s in said if isinstance(s, Unproven)))
-    return Judged(tuple(s for s in said if isinstance(s, Finding)), unproven, {s.key: s.value for s in said if isinstance(s, Evidence)})
+    return Judged(tuple(s for s in said if isinstance(s, Finding)), unproven, {s.key: s.value for s in said if isinstance(s, Evidence)},
+                  not any(isinstance(s, Unproven) and s.of_any_node for s in said))
 
 
 def _said_nothing(check: str, nodes: Iterable[str]) -> Finding:
@@ -124,7 +126,8 @@ def _result(check: str, rooms: Sequence[str], by_node: Mapping[str, Sequence[Fin
     unproven = tuple(dict.fromkeys((*(u for r in rooms for u in UNPROVEN.get(r, ())), *said)))
     evidence = {**dict(zip(COUNTS, (compared, len(by_node)), strict=True)), **(judged.evidence if judged else {})}
     summary = _summary(found, len(by_node), bool(rooms))
-    return Result(check, worst_status(f.status for f in found), summary, tuple(found), evidence, unproven, duration_s)
+    return Result(check, worst_status(f.status for f in found), summary, tuple(found), evidence, unproven, duration_s,
+                  judged is None or judged.proves_nodes)
 
 
 def each_room(names: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -76,6 +76,7 @@ class Runs:
                 return _not_locked(name, why)
             self._task.progress.node(name, "ok")
         self._task.progress.done()
+        self._task.progress.line(f"each run ends within {self.plan.job.limits.node_s} s, or is ended")
         return None
 
     def _program(self, node: str) -> str:

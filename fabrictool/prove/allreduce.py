@@ -20,6 +20,7 @@ from fabrictool.room import About
 from fabrictool.snapshot import Recording
 
 WANT = "an AllReduce between the nodes"
+NOTHING = Unproven("anything of nodes against which nothing stands here: no run came to a result", of_any_node=True)
 
 
 def judge(case: Case) -> Iterator[Said]:
@@ -31,6 +32,7 @@ def judge(case: Case) -> Iterator[Said]:
         if not any(f.bad for f in launched):
             yield About(Code.NO_RESULT, Subject(SubjectKind.FLEET, tuple(case.wants)), f"{CHECK}.run", "").unknown(facts, WANT)
         yield from launched
+        yield NOTHING
         return
     everyone = Subject(SubjectKind.FLEET, facts.nodes)
     runs = [results.read(made, facts, name, CHECK) for name in facts.runs]
@@ -41,6 +43,8 @@ def judge(case: Case) -> Iterator[Said]:
             status=Status.UNKNOWN, remedy="select two nodes or more")
     if not runs:
         yield About(Code.NO_RESULT, everyone, f"{CHECK}.run", "").unknown(Unreadable(Reason.EMPTY, "no gated run was made"), WANT)
+    if not any(r.ended for r in runs):
+        yield NOTHING
     started = {run: [f for f in launched if f.path == f"{CHECK}.{run}.start"] for run in (*facts.runs, facts.default_run)}
     said = {r.name: [*started[r.name], *onerun.judge(case, made, facts, r, f"{CHECK}.{r.name}")] for r in runs}
     failed = frozenset(name for name, findings in said.items() if any(f.status is Status.FAIL for f in findings))

@@ -23,6 +23,7 @@ PROBE = "allreduce"
 RECKONED = ("ports.interface", "ports.binding", "ports.members", "ports.same_port", "ports.pcie", "link.state", "link.speed", "rdma.device",
             "rdma.state", "rdma.rate")
 NOT_SHOWN = "whether a NIC is degraded: link and PCIe look fine then, and only traffic shows it (fabrictool check allreduce rails)"
+UNTOLD = "whether a NIC is degraded: link and PCIe look fine then, and none of the runs made here tells it; allreduce says why"
 
 
 def judge(case: Case) -> Iterator[Said]:
@@ -75,11 +76,11 @@ def _measured(case: Case, sick: Mapping[str, frozenset[str]]) -> Iterator[Said]:
     recording = case.recordings.get(PROBE)
     facts = all_reduce(recording) if recording is not None else None
     if recording is None or not isinstance(facts, AllReduce) or facts.algorithm != "Ring" or len(facts.nodes) < 2:
-        yield Unproven(NOT_SHOWN)
+        yield Unproven(UNTOLD if recording is not None and isinstance(facts, Unreadable) else NOT_SHOWN)
         return
     runs = [r for name in facts.runs if (r := _run(case, recording, facts, name)) is not None]
     if not runs:
-        yield Unproven(f"{NOT_SHOWN}; the recorded runs do not tell what each function carried")
+        yield Unproven(UNTOLD)
         return
     carried = []
     for node in (n for n in facts.nodes if n in case.wants):

@@ -14,11 +14,13 @@ STYLE: Mapping[Status, str] = {Status.PASS: "green", Status.FAIL: "bold red", St
                                Status.WARN: "yellow", Status.SKIP: "dim"}
 
 
-def cell(findings: Sequence[Finding]) -> tuple[str, Status]:
-    """What one check says of one node, in a word and a number."""
+def cell(findings: Sequence[Finding], proves: bool = True) -> tuple[str, Status]:
+    """What one check says of one node, in a word and a number. `proves`: whether a node against which nothing stands is well by it."""
     if not findings:
         return "-", Status.SKIP
     status = worst_status(f.status for f in findings)
+    if status is Status.PASS and not proves:
+        return "unproven", Status.UNKNOWN
     count = Counter(f.status for f in findings)
     bare = sum(1 for f in findings if f.status is Status.FAIL and not f.steps)
     words = {Status.PASS: "ok", Status.SKIP: "skip", Status.WARN: f"{count[Status.WARN]} warn",
@@ -37,7 +39,8 @@ def rows(report: Report) -> tuple[tuple[str, tuple[tuple[str, Status], ...]], ..
                     by_node[node][at].append(f)
     folded: dict[tuple[tuple[str, Status], ...], list[str]] = {}
     for node, lists in by_node.items():
-        folded.setdefault(tuple(cell(fs) for fs in lists), []).append(node)
+        cells = tuple(cell(fs, r.proves_nodes) for fs, r in zip(lists, report.results, strict=True))
+        folded.setdefault(cells, []).append(node)
     return tuple((node_names(nodes), cells) for cells, nodes in folded.items())
 
 

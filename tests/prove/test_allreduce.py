@@ -258,3 +258,15 @@ def test_what_is_left_at_the_very_end_fails() -> None:
     fleet.put("end", SECOND, "left", Captured(0, "process 4711 all_reduce_perf\nend\n"))
     got = result(fleet.case())
     assert (got.status, got.code) == (Status.FAIL, Code.LEFT_BEHIND)
+
+
+def test_where_no_run_came_to_a_result_no_node_is_proven() -> None:
+    """Started, idle, nothing left: all that stands for a node then."""
+    case = sparks(2).case()
+    assert allreduce.NOTHING not in list(allreduce.judge(case))
+    broken = sparks(2)
+    for run in broken.facts.runs:
+        broken.put(run, "spark01", "rank[0]", Captured(137, ""))
+        broken.put(run, "spark01", "result.json", None)
+    assert allreduce.NOTHING in list(allreduce.judge(broken.case()))
+    assert allreduce.NOTHING in list(allreduce.judge(replace(case, recordings={})))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pytest
+
 from fabrictool.check import Check, Listed
 from fabrictool.model import Code, Evidence, Finding, Result, Said, Status, Subject, SubjectKind, Unproven
 from fabrictool.prove import Case
+from fabrictool.report.totals import rows
 from fabrictool.verdict import assemble, each_room, judged, not_acted_on, reached
 from tests.report.reports import INFO, finding, passing
 from tests.specs import node_spec
@@ -104,3 +107,17 @@ def test_a_judge_that_breaks_off_passes_nothing_and_hides_nothing() -> None:
     said = judged(Listed("breaks", "", "", Check(judge=breaks)), Case({"a": node_spec()}))
     assert [f.status for f in said.findings] == [Status.PASS, Status.FAIL, Status.UNKNOWN]
     assert said.findings[-1].code is Code.BUG
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_where_nothing_came_of_it_a_node_without_a_finding_is_not_ok(whole: bool) -> None:
+    def stuck(case: Case) -> Iterator[Said]:
+        yield passing("a", "stuck.start")
+        yield finding("b", path="stuck.log")
+        if not whole:
+            yield Unproven("anything", of_any_node=True)
+
+    check = Listed("stuck", "", "", Check(judge=stuck))
+    report = assemble(INFO, {"stuck": ()}, {"a": (), "b": ()}, judged={"stuck": judged(check, Case({}))})
+    words = {nodes: cells[0][0] for nodes, cells in rows(report)}
+    assert words == {"a": "ok" if whole else "unproven", "b": "1 fail"}
