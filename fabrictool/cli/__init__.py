@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import errno
 import os
+import re
 import select
 import sys
 import traceback
@@ -97,7 +98,11 @@ def cli() -> None:
 
 
 def complain(text: str) -> None:
-    """Say it on stderr, whatever bytes are in it and whether or not anyone still listens."""
+    """Say it on stderr, whatever bytes are in it and whether or not anyone still listens. What it quotes may be of a hostile file: only
+    line ends and tabs pass as they are."""
+    from fabrictool.report.clean import clean
+
+    text = "".join(part if part in ("\n", "\t") else clean(part) for part in re.split(r"([\n\t])", text))
     try:
         stream = sys.stderr
         stream.write(text.encode(stream.encoding or "ascii", "backslashreplace").decode(stream.encoding or "ascii") + "\n")

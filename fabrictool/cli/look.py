@@ -128,7 +128,7 @@ def _from_bundle(saved: Path, site: Site, wants: dict[str, NodeSpec]) -> Look:
     except bundle.BundleError as error:
         raise Stop(Exit.NO_VERDICT, str(error)) from error
     out = Look(site, wants, {}, others={n: s for n, s in held.snapshots.items() if n in site.names and n not in wants and not s.error})
-    taken = held.meta.taken or "at an unknown time"
+    taken = held.meta.taken[:40] or "at an unknown time"
     out.recordings = held.recordings
     out.saved = (f"judged from {saved}, taken {taken}: nothing here is said of the nodes as they are now",)
     if held.meta.spec_digest != site.digest:

@@ -101,7 +101,7 @@ def read(path: Path) -> Bundle:
     meta = checked_json(TypeAdapter(_MetaFile), files.pop("meta.json"), path, "meta.json")
     if meta.format != FORMAT:
         raise BundleError(f"{path}: bundle format {meta.format}, and this fabrictool reads {FORMAT}: use the one that wrote it"
-                          f" ({meta.tool_version[:40]})")
+                          f" ({meta.tool_version[:40]!r})")
     snapshots: dict[str, Snapshot] = {}
     for name in meta.nodes:
         if not NODE_NAME.fullmatch(name) or name in snapshots:

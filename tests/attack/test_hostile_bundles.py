@@ -1,0 +1,62 @@
+"""Bundles that somebody edited: what they say must not reach a terminal as it is, end in a bug, or pass."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from fabrictool.cli import run
+from fabrictool.exits import Exit
+from fabrictool.snapshot import untar
+from tests.prove import bundles
+from tests.prove.fleets import sparks
+
+SPEC = Path(__file__).resolve().parents[2] / "inventories" / "spark4.yaml"
+
+
+def packed(path: Path, files: Mapping[str, bytes]) -> Path:
+    with tarfile.open(path, "w:gz") as tar:
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    return path
+
+
+def with_meta(tmp_path: Path, **changed: object) -> Path:
+    files = untar.files(bundles.write(tmp_path / "whole.tar.gz", sparks(2)))
+    files["meta.json"] = json.dumps({**json.loads(files["meta.json"]), **changed}).encode()
+    return packed(tmp_path / "edited.tar.gz", files)
+
+
+@pytest.mark.parametrize("changed", [{"format": 2, "tool_version": "\x1b[2J\x07\x9b31m"}, {"\x1b]0;mine\x07": 1}])
+def test_what_a_bundle_says_reaches_no_terminal_as_control_characters(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                                                      changed: dict[str, object]) -> None:
+    edited = with_meta(tmp_path, **changed)
+    assert run(["check", "allreduce", "-i", str(SPEC), "--from", str(edited)]) == Exit.NO_VERDICT
+    said = capsys.readouterr().err
+    assert str(edited) in said
+    assert "\\x1b" in said
+    assert all(ch.isprintable() or ch == "\n" for ch in said)
+
+
+def test_a_date_of_megabytes_is_told_in_short(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for taken, most in (("9" * 5_000_000, 20_000), ("2026-01-01T10:00:00+00:00", 20_000)):
+        run(["check", "allreduce", "-i", str(SPEC), "-l", "spark[01-02]", "--from", str(with_meta(tmp_path, taken=taken)), "-o", "json"])
+        out = capsys.readouterr().out
+        assert len(out) < most
+        assert f"taken {taken[:25]}" in out
+        (tmp_path / "whole.tar.gz").unlink()
+
+
+def test_the_twin_a_message_keeps_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", "--force", "nosuchcheck", "-i", str(SPEC)]) == Exit.USAGE
+    from fabrictool.cli import complain
+
+    complain("one\n\ttwo: \u00e4 \u2713")
+    assert capsys.readouterr().err.endswith("one\n\ttwo: \u00e4 \u2713\n")
