@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, field
+from typing import Annotated
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked
 
 from fabrictool.model import Reason, Unreadable
@@ -17,6 +18,11 @@ END = "end"  # the moment after everything was ended: the section `left` once mo
 DEFAULT = "default"  # the run with NCCL's own choice of algorithm
 KEY = "run"
 REFUSED = "refused"  # the fact of a probe that ran nothing: {"code": ..., "nodes": [...]} as JSON
+# A bundle may be edited, and judges compute with these: beyond the bounds there is no run. What 64 bits hold is still a float.
+Count = Annotated[int, Field(ge=0, le=1_000_000)]
+Bytes = Annotated[int, Field(ge=0, lt=2**63)]
+MOST_RUNS = 100  # as in the spec
+MOST_RANKS = 100_000
 
 
 def moments(run: str) -> tuple[str, str, str]:
@@ -38,20 +44,20 @@ class AllReduce:
 
     launcher: str
     program: str
-    size_bytes: int
-    warmup: int
-    iterations: int
-    verify: int
-    rank_nodes: tuple[str, ...]
-    runs: tuple[str, ...]
+    size_bytes: Bytes
+    warmup: Count
+    iterations: Count
+    verify: Count
+    rank_nodes: Annotated[tuple[str, ...], Field(max_length=MOST_RANKS)]
+    runs: Annotated[tuple[str, ...], Field(max_length=MOST_RUNS)]
     algorithm: str = "Ring"
     default_run: str = ""
     added: Mapping[str, str] = field(default_factory=dict)
     consumer: str = ""
     command: str = ""
-    limit_s: int = 0
+    limit_s: Count = 0
     network: str = ""
-    asked_bytes: int = 0
+    asked_bytes: Bytes = 0
     bound: str = ""
 
     @property
@@ -86,7 +92,12 @@ def all_reduce(recording: Recording) -> AllReduce | Unreadable:
     if text is None:
         return Unreadable(Reason.NOT_COLLECTED, f"{recording.probe}: the recording does not say what was run")
     try:
-        return _TYPE.validate_json(text)
+        facts = _TYPE.validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         return Unreadable(Reason.GARBLED, f"{recording.probe}: {'.'.join(map(str, first['loc']))}: {first['msg']}"[:200])
+    every = (*facts.runs, *((facts.default_run,) if facts.default_run else ()))
+    twice = next((run for run in every if every.count(run) > 1), None)
+    if twice is not None:  # one run is no two, and what is gated is not also the run that is not
+        return Unreadable(Reason.GARBLED, f"{recording.probe}: runs: {twice[:60]!r} twice")
+    return facts

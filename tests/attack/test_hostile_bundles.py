@@ -60,3 +60,37 @@ def test_the_twin_a_message_keeps_its_lines(capsys: pytest.CaptureFixture[str]) 
 
     complain("one\n\ttwo: \u00e4 \u2713")
     assert capsys.readouterr().err.endswith("one\n\ttwo: \u00e4 \u2713\n")
+
+
+def with_facts(tmp_path: Path, **changed: object) -> Path:
+    files = untar.files(bundles.write(tmp_path / "whole.tar.gz", sparks(2)))
+    where = "recordings/allreduce/probe.json"
+    probe = json.loads(files[where])
+    probe["facts"]["run"] = json.dumps({**json.loads(probe["facts"]["run"]), **changed})
+    files[where] = json.dumps(probe).encode()
+    return packed(tmp_path / "edited.tar.gz", files)
+
+
+def judged(capsys: pytest.CaptureFixture[str], saved: Path) -> tuple[int, str]:
+    names = ("allreduce", "rdma_counters", "lossless_priority")
+    rc = run(["check", *names, "-i", str(SPEC), "-l", "spark[01-02]", "--from", str(saved), "-o", "json"])
+    return rc, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("changed", [
+    {"size_bytes": 10**330}, {"iterations": 10**330}, {"limit_s": 10**330}, {"asked_bytes": 10**4000, "bound": "x"}, {"size_bytes": -1},
+    {"warmup": -5}, {"runs": ["run1", "run1"]}, {"default_run": "run1"}, {"runs": ["run1", *(f"r{i}" for i in range(3000))]},
+    {"rank_nodes": ["spark01", "spark02"] * 60_000},
+], ids=lambda c: "-".join(c))
+def test_a_run_that_nobody_can_have_made_is_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                                       changed: dict[str, object]) -> None:
+    """Numbers beyond a float ended in a bug, thousands of runs in megabytes of report, and one run three times was three runs."""
+    rc, out = judged(capsys, with_facts(tmp_path, **changed))
+    results = {r["check"]: r["status"] for r in json.loads(out)["results"]}
+    assert (rc, set(results.values())) == (Exit.NO_VERDICT, {"unknown"})
+    assert len(out) < 30_000
+
+
+def test_the_twin_the_run_as_it_was_made_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rc, out = judged(capsys, with_facts(tmp_path))
+    assert (rc, {r["status"] for r in json.loads(out)["results"]}) == (Exit.OK, {"pass"})
