@@ -9,9 +9,11 @@ from fabrictool.counters.delta import total
 from fabrictool.counters.limits import LEAST, STILL
 from fabrictool.model import Code, Finding, Reason, Status, Subject, SubjectKind, Unreadable, Value
 from fabrictool.prove.case import Case
-from fabrictool.prove.facts import AllReduce, all_reduce
+from fabrictool.prove.facts import END, AllReduce, all_reduce
+from fabrictool.prove.left import left
 from fabrictool.prove.wire import WAYS, Member, expected_of, good_runs, idle_span, member, run_span, unseen
 from fabrictool.room import About
+from fabrictool.snapshot import Recording
 
 PATH = "rdma_counters.control"
 IFNAME = "NCCL_SOCKET_IFNAME"
@@ -32,6 +34,11 @@ def judge(case: Case) -> Iterator[Finding]:
         why = Unreadable(Reason.FAILED, f"NCCL_NET={facts.network or '(not set)'} on {len(facts.nodes)} nodes is no control")
         yield about.unknown(why, "NCCL_NET=Socket on two nodes or more")
         return
+    yield from _left(recording, facts)
+    if expected_of(facts).bytes <= 0:
+        no = Unreadable(Reason.GARBLED, f"{facts.calls} calls of {facts.size_bytes} bytes are no traffic")
+        yield about.unknown(no, "a run that moves bytes")
+        return
     for run in good_runs(recording, facts, PATH, facts.nodes):
         if not isinstance(run, str):
             yield run
@@ -41,6 +48,24 @@ def judge(case: Case) -> Iterator[Finding]:
             span = run_span(recording, run, node)
             yield _still(me, run, span, idle_span(recording, node))
             yield _moving(me, run, span, facts)
+
+
+def _left(recording: Recording, facts: AllReduce) -> Iterator[Finding]:
+    """The control starts ranks of its own, and of them too nothing may be there: after its run, and when everything was ended."""
+    want = "nothing of the run"
+    for node in facts.nodes:
+        about = About(Code.LEFT_BEHIND, Subject(SubjectKind.NODE, (node,)), f"{PATH}.left", "")
+        seen = [left(recording.at(moment, node), facts.launcher) for moment in (*facts.runs, END)]
+        lines = [ln for s in seen if not isinstance(s, Unreadable) for ln in s]
+        unread = next((s for s in seen if isinstance(s, Unreadable)), None)
+        if lines:
+            more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+            yield about.fail(lines[0][:200] + more, want, "what the control run started was still there after its end",
+                             remedy="end it by its number or its unit's name; everything of a run has its id in its name")
+        elif unread:
+            yield about.unknown(unread, want)
+        else:
+            yield about.ok(want)
 
 
 def _still(me: Member, run: str, span: Span, idle: Span) -> Finding:

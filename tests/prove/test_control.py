@@ -7,7 +7,7 @@ from dataclasses import replace
 from fabrictool.model import Code, Evidence, Status
 from fabrictool.prove import rdma_counters
 from fabrictool.prove.control import PATH
-from fabrictool.prove.facts import all_reduce
+from fabrictool.prove.facts import END, AllReduce, all_reduce
 from fabrictool.snapshot import Captured, Recording
 from tests.prove.fleets import sparks
 from tests.prove.recordings import CONTROL, Fleet, control
@@ -90,3 +90,26 @@ def test_a_control_that_broke_off_or_was_not_read() -> None:
     assert got.codes == {(Code.BLOCKED, UNKNOWN)}
     lost = with_control(fleet, replace(made, takes={k: v for k, v in made.takes.items() if k != "run1.after"}))
     assert {s for _, s in lost.codes} == {UNKNOWN}
+
+
+def test_a_control_of_no_bytes_is_none() -> None:
+    """"0 B or more each way by TCP" passed."""
+    fleet = sparks(4)
+    made = control(fleet, RAIL, CONTROL[4])
+    facts = all_reduce(made)
+    assert isinstance(facts, AllReduce)
+    got = with_control(fleet, replace(made, facts=replace(facts, size_bytes=0).to_facts()))
+    assert (Code.UNREADABLE, UNKNOWN) in got.codes
+    assert not got.passes
+
+
+def test_what_the_control_left_behind() -> None:
+    """Nobody looked at what its own ranks left."""
+    for moment in ("run1", END):
+        made = control(sparks(4), RAIL, CONTROL[4])
+        for text, status in (("process 4711 python\nend\n", FAIL), ("", UNKNOWN)):
+            take = dict(made.takes[moment])
+            take["spark02"] = replace(take["spark02"], sections={**take["spark02"].sections, "left": Captured(0, text)})
+            got = with_control(sparks(4), replace(made, takes={**made.takes, moment: take}))
+            assert [(f.status, f.subject.nodes) for f in got.at(f"{PATH}.left") if f.bad] == [(status, ("spark02",))]
+    assert len([f for f in with_control(sparks(4), control(sparks(4), RAIL, CONTROL[4])).at(f"{PATH}.left") if not f.bad]) == 4
