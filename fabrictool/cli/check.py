@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from fabrictool.cli.look import Look
     from fabrictool.snapshot import Recording
 
+COMPARED = "allreduce"  # the check, and the recording, that a baseline is for
+
 
 @click.command("check")
 @click.argument("names", nargs=-1)
@@ -52,6 +54,10 @@ def command(names: tuple[str, ...], inventory: Path, limit: str, bundle: Path | 
     unknown_rooms(checks, [room.name for room in ROOMS])
     if control and not any("allreduce" in c.check.probes for c in checks):
         raise Stop(Exit.USAGE, "--control belongs to a check that makes traffic: name one of them, such as rdma_counters")
+    if bundle is not None:
+        _nothing_runs(save, force, control)
+    if baseline is not None and not any(c.name == COMPARED for c in checks):
+        raise Stop(Exit.USAGE, f"--baseline belongs to the check {COMPARED}: name it, or leave --baseline out")
     if save is not None:
         _writable(save)
     compared = _baselines(baseline) if baseline is not None else {}
@@ -100,9 +106,20 @@ def _baselines(path: Path) -> Mapping[str, Recording]:
         held = bundle.read(path)
     except bundle.BundleError as error:
         raise Stop(Exit.NO_VERDICT, f"--baseline {error}") from error
-    if not held.recordings:
-        raise Stop(Exit.USAGE, f"--baseline {path}: holds no recorded run; make one with `fabrictool check allreduce --save FILE`")
+    if COMPARED not in held.recordings:
+        raise Stop(Exit.USAGE, f"--baseline {path}: holds no recorded run of {COMPARED}; make one with "
+                   "`fabrictool check allreduce --save FILE`")
     return held.recordings
+
+
+def _nothing_runs(save: Path | None, force: bool, control: bool) -> None:
+    """With --from nothing is run and nothing is read: what asks for that would be left undone without a word, and a bundle saved again
+    would be one of today."""
+    if force or control:
+        raise Stop(Exit.USAGE, f"{'--control' if control else '--force'} is for a run on the nodes, and with --from nothing is run: leave"
+                   " it out (a control that the bundle holds is judged anyhow)")
+    if save is not None:
+        raise Stop(Exit.USAGE, f"--save {save}: keeps what is read now, and with --from nothing is: copy the bundle itself")
 
 
 def _writable(save: Path) -> None:

@@ -126,8 +126,11 @@ def baseline(made: Recording, facts: AllReduce) -> float | Unreadable:
                            ("program", then.program, facts.program), ("network", then.network, facts.network)):
         if was != now:
             return Unreadable(Reason.BLOCKED, f"the baseline is of another run: {what} {was}, here {now}"[:200])
-    figures = [r.busbw for r in (read(made, then, name, CHECK) for name in then.runs)]
-    values = [f.value for f in figures if isinstance(f, Value)]
-    if not values or len(values) < len(figures):
+    runs = [read(made, then, name, CHECK) for name in then.runs]
+    values = [r.busbw.value for r in runs if isinstance(r.busbw, Value)]
+    if not values or len(values) < len(runs) or min(values) <= 0:
         return Unreadable(Reason.BLOCKED, "a run of the baseline has no result")
+    failed = next((f for r in runs for f in r.findings if f.status is Status.FAIL), None)
+    if failed is not None:
+        return Unreadable(Reason.BLOCKED, f"a run of the baseline failed ({failed.code}), so the fleet was not well")
     return median(values)

@@ -26,7 +26,7 @@ def check(baseline: Path) -> int:
     judged = baseline.parent / "judged.tar.gz"
     if not judged.exists():
         saved(judged)
-    return run(["check", "path_mtu", "-i", str(SPEC), "--from", str(judged), "--baseline", str(baseline)])
+    return run(["check", "allreduce", "-i", str(SPEC), "--from", str(judged), "--baseline", str(baseline)])
 
 
 def test_a_baseline_that_is_no_bundle_or_holds_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -36,6 +36,28 @@ def test_a_baseline_that_is_no_bundle_or_holds_no_run(tmp_path: Path, capsys: py
     assert "--baseline" in capsys.readouterr().err
     assert check(saved(tmp_path / "plain.tar.gz")) == Exit.USAGE
     assert "holds no recorded run" in capsys.readouterr().err
+
+
+def test_a_baseline_that_nothing_is_compared_with(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A bundle of pings, and a check that compares no bandwidth: --baseline was left undone without a word."""
+    assert check(saved(tmp_path / "pings.tar.gz", Recording("path_mtu"))) == Exit.USAGE
+    assert "holds no recorded run of allreduce" in capsys.readouterr().err
+    whole, judged = saved(tmp_path / "whole.tar.gz", Recording("allreduce")), str(tmp_path / "judged.tar.gz")
+    assert run(["check", "path_mtu", "-i", str(SPEC), "--from", judged, "--baseline", str(whole)]) == Exit.USAGE
+    assert "--baseline belongs to the check allreduce" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["--control"], "--control is for a run"), (["--force"], "--force is for a run"), (["--save", "NEW"], "copy the bundle itself")])
+def test_what_needs_nodes_does_not_go_with_a_bundle(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str],
+                                                    said: str) -> None:
+    """`--from OLD --save NEW` made a bundle of an old day that called itself of today and of this spec."""
+    old, new = str(saved(tmp_path / "old.tar.gz")), tmp_path / "new.tar.gz"
+    line = ["check", "allreduce", "-i", str(SPEC), "--from", old]
+    assert run([*line, *(str(new) if w == "NEW" else w for w in words)]) == Exit.USAGE
+    assert said in capsys.readouterr().err
+    assert not new.exists()
+    assert run(line) == Exit.NO_VERDICT
 
 
 def test_a_whole_one_is_no_reason_to_stop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,6 +61,17 @@ def test_a_saved_day_is_a_baseline(tmp_path: Path, capsys: pytest.CaptureFixture
     assert result["evidence"]["baseline_busbw_gbytes_per_s"] == 22.88
 
 
+@pytest.mark.parametrize(("fault", "status"), [
+    (lambda f: f, "pass"), (faulty.wrong, "unknown"), (lambda f: faulty.slow(f, 0.001), "unknown")], ids=["twin", "wrong", "zero"])
+def test_a_day_on_which_the_fleet_was_not_well_is_no_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                                              fault: Callable[[Fleet], Fleet], status: str) -> None:
+    """At least 0.95 of nothing passed."""
+    then = bundles.write(tmp_path / "then.tar.gz", fault(sparks(4)))
+    _, out = check(capsys, bundles.write(tmp_path / "now.tar.gz", sparks(4)), "--baseline", str(then), "-o", "json", "-v")
+    (result,) = json.loads(out)["results"]
+    assert [f["status"] for f in result["findings"] if f["id"].endswith("allreduce.baseline")] == [status]
+
+
 def test_pings_survive_a_bundle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Sections whose items hold a space: the rail and the peer."""
     from fabrictool.prove.cover import cover
