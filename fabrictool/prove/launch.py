@@ -39,7 +39,10 @@ def judge(made: Recording, nodes: Iterable[str], check: str) -> Iterator[Finding
         yield _size(facts, check)
         for run in (*facts.runs, *([facts.default_run] if facts.default_run else [])):
             yield from _starts(made, facts, run, f"{check}.{run}.start")
-    yield from _end(made, check, "" if isinstance(facts, Unreadable) else facts.launcher)
+    if isinstance(facts, Unreadable):
+        yield from _end(made, check, "", ())
+    else:
+        yield from _end(made, check, facts.launcher, facts.nodes)
 
 
 def _refused(made: Recording, nodes: tuple[str, ...], check: str) -> Finding | None:
@@ -105,9 +108,10 @@ def _never_ran(key: str, got: Captured, every: Mapping[str, Captured]) -> bool:
     return got.rc in NOT_STARTED
 
 
-def _end(made: Recording, check: str, launcher: str) -> Iterator[Finding]:
-    """After everything was ended, on every node that took part."""
-    for node, take in made.takes.get(END, {}).items():
+def _end(made: Recording, check: str, launcher: str, ran: Iterable[str]) -> Iterator[Finding]:
+    """After everything was ended, on every node that took part. `ran`: those that must have been asked."""
+    for node in dict.fromkeys((*made.takes.get(END, {}), *ran)):
+        take = made.at(END, node)
         about = About(Code.LEFT_BEHIND, Subject(SubjectKind.NODE, (node,)), f"{check}.end", "")
         want = "nothing of the run"
         found = left(take, launcher)

@@ -13,6 +13,7 @@ from fabrictool.prove.facts import AllReduce
 from fabrictool.room import About
 from fabrictool.snapshot import Captured, Recording, Snapshot
 
+FAR_S = 1e11  # the year 5138: what is not below it, nan and inf too, is no clock's
 FILE = "result.json"  # the section, and the name of the file
 
 
@@ -104,9 +105,10 @@ def clock(take: Snapshot, section: str) -> float | None:
     """Seconds since 1970 on the node's own clock."""
     got = take.text(section)
     try:
-        return float(got.value.strip()) if isinstance(got, Value) and len(got.value) < 64 else None
+        told = float(got.value.strip()) if isinstance(got, Value) and len(got.value) < 64 else None
     except ValueError:
         return None
+    return told if told is not None and 0 <= told < FAR_S else None
 
 
 def _fresh(text: TestRun, written: TestRun, asked: Asked, about: About) -> Iterator[Finding]:

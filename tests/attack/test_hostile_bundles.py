@@ -12,7 +12,8 @@ import pytest
 
 from fabrictool.cli import run
 from fabrictool.exits import Exit
-from fabrictool.snapshot import untar
+from fabrictool.prove.results import clock
+from fabrictool.snapshot import Captured, Snapshot, untar
 from tests.prove import bundles
 from tests.prove.fleets import sparks
 
@@ -94,3 +95,10 @@ def test_a_run_that_nobody_can_have_made_is_no_verdict(tmp_path: Path, capsys: p
 def test_the_twin_the_run_as_it_was_made_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rc, out = judged(capsys, with_facts(tmp_path))
     assert (rc, {r["status"] for r in json.loads(out)["results"]}) == (Exit.OK, {"pass"})
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("nan", None), ("inf", None), ("-inf", None), ("1e400", None), ("-5", None), ("", None),
+                                               ("1796013628.081\n", 1796013628.081)])
+def test_a_clock_shows_a_time(text: str, seconds: float | None) -> None:
+    """Nothing compares with nan, and so no result was ever stale."""
+    assert clock(Snapshot("spark01", {"clock.start": Captured(0, text)}), "clock.start") == seconds

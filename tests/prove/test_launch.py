@@ -138,6 +138,16 @@ def test_something_left_at_the_very_end(got: Captured, status: Status) -> None:
     assert [(f.status, f.subject.nodes, f.path) for f in found] == [(status, ("spark02",), "allreduce.end")]
 
 
+def test_a_node_that_was_not_asked_at_the_very_end() -> None:
+    """Without the moment nothing was said, and so all passed."""
+    takes = healthy().takes
+    for gone, nodes in ((dict(takes[END]), NODES), ({"spark02": None}, ("spark02",))):
+        made = replace(healthy(), takes={**takes, END: {n: s for n, s in takes[END].items() if n not in gone}})
+        found = [f for f in said(made) if f.bad]
+        assert [(f.status, f.path) for f in found] == [(Status.UNKNOWN, "allreduce.end")] * len(nodes)
+        assert {n for f in found for n in f.subject.nodes} == set(nodes)
+
+
 @pytest.mark.parametrize(("launcher", "text", "status"), [
     ("direct", "unasked docker 1\nunasked slurm 1\nend\n", Status.PASS), ("srun", "unasked docker 1\nend\n", Status.PASS),
     ("srun", "unasked slurm 1\nend\n", Status.UNKNOWN)])
