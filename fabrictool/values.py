@@ -112,7 +112,7 @@ class Rate:
     @classmethod
     def parse(cls, text: str) -> Rate:
         """sysfs `200 Gb/sec (4X HDR)`, ethtool `200000Mb/s`, `/sys/class/net/*/speed` `200000` (Mb/s)."""
-        m = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(Gb/sec|Mb/s|)(?:\s*\(.*\))?\s*", text)
+        m = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,12})?)\s*(Gb/sec|Mb/s|)(?:\s*\(.*\))?\s*", text)
         if not m:
             raise ValueError(f"not a rate: {text[:60]!r}")
         scale = 1_000_000_000 if m[2] == "Gb/sec" else 1_000_000
@@ -135,9 +135,15 @@ _SIZE_UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
                "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
+MOST_BYTES = 2**62
+
+
 def parse_size(text: str) -> int:
     """`256MiB`, `2GB` -> bytes. The unit is required: a bare number has meant both bits and bytes before."""
-    m = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKMGT]?i?B)", text)
+    m = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKMGT]?i?B)", text[:400])
     if not m or m[2] not in _SIZE_UNITS:
         raise ValueError(f"not a size: {text[:60]!r} (write 256MiB or 2GB; units: {', '.join(_SIZE_UNITS)})")
-    return round(float(m[1]) * _SIZE_UNITS[m[2]])
+    value = float(m[1]) * _SIZE_UNITS[m[2]]
+    if value >= MOST_BYTES:
+        raise ValueError(f"not a size: {text[:60]!r} is beyond what any memory or counter of 64 bits holds")
+    return round(value)

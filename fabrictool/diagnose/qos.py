@@ -217,7 +217,7 @@ def _shown(f: Finding, pieces: Sequence[Piece]) -> Finding:
     lines: list[str] = []
     for piece in pieces if pattern else ():
         for line, _ in piece.find(pattern):
-            if number.isdigit() and "prio:" in line.text and f"{int(number):02d}" not in re.findall(r"\d\d", line.text):
+            if re.fullmatch(r"[0-9]{1,9}", number) and "prio:" in line.text and f"{int(number):02d}" not in re.findall(r"\d\d", line.text):
                 continue
             lines.append(piece.quote(line))
     return replace(f, lines=tuple(lines[:4])) if lines else quoted(f, pieces[0], pieces[0].lines[:1])

@@ -35,7 +35,7 @@ def advice(gids: Gids, devices: Iterable[str]) -> str:
 
 def fits(value: str, gids: Gids, devices: Iterable[str]) -> bool:
     """Whether this index is a RoCE v2 IPv4 entry on every device. False also where that cannot be read."""
-    if not re.fullmatch(r"\d+", value):
+    if not re.fullmatch(r"\d{1,9}", value):
         return False
     hits = [right(gids, d) for d in devices]
     return bool(hits) and all(not isinstance(h, Unreadable) and int(value) in h for h in hits)
@@ -56,11 +56,11 @@ def pinned(value: str, gids: Gids, devices: tuple[str, ...]) -> Problem | None:
         return Problem(Code.GID_PINNED, want, "the entry is right today, but a new address or VLAN moves it; NCCL since 2.21 finds it")
     said = []
     for device in wrong:
-        entry = gids.get(device, {}).get(int(text)) if re.fullmatch(r"\d+", text) else None
+        entry = gids.get(device, {}).get(int(text)) if re.fullmatch(r"\d{1,9}", text) else None
         said.append(f"{device} has {f'{entry[1]} {entry[0]}' if entry else 'nothing'} there")
     return Problem(Code.GID_PINNED, want, f"not a RoCE v2 IPv4 entry: {'; '.join(said)}; right would be {advice(gids, devices)}")
 
 
 def version(text: str) -> tuple[int, ...]:
     """`2.27.3` or `2.27.3.post1` -> (2, 27, 3)."""
-    return tuple(int(n) for n in re.findall(r"\d+", text)[:3])
+    return tuple(int(n) for n in re.findall(r"\d{1,9}", text)[:3])

@@ -97,7 +97,7 @@ def _places(snap: Snapshot) -> Places | Unreadable:
             found.setdefault(tail, (style, mine))  # a file may be named by two units: once is enough
         elif kind == "!":
             denied.append(rest)
-        elif kind == "a" and first.isdecimal():
+        elif kind == "a" and re.fullmatch(r"[0-9]{1,9}", first):
             item = parse(style, int(first), tail)
             if item is not None:
                 mine.append(item)
@@ -133,7 +133,7 @@ def _gids(snap: Snapshot) -> Mapping[str, Mapping[int, tuple[Gid, str]]] | Unrea
         return Unreadable(Reason.CUT, "env.gids: the end is missing")
     out: dict[str, dict[int, tuple[Gid, str]]] = {}
     for path, content in got.items():
-        m = re.fullmatch(rf"{_IB}/([^/]+)/ports/1/gids/(\d+)", path)
+        m = re.fullmatch(rf"{_IB}/([^/]+)/ports/1/gids/(\d{{1,5}})", path)
         if not m:
             continue
         kind = got.get(f"{_IB}/{m[1]}/ports/1/gid_attrs/types/{m[2]}", "").strip()

@@ -196,7 +196,7 @@ RANGES: Mapping[str, tuple[int, int, int]] = {
 
 def in_range(name: str, value: str) -> Iterator[Problem]:
     low, high, calm = RANGES[name]
-    if not re.fullmatch(r"[+-]?\d+|0[xX][0-9a-fA-F]+", value):
+    if not re.fullmatch(r"[+-]?\d{1,40}|0[xX][0-9a-fA-F]{1,40}", value):
         yield lint(f"{low}..{high}", "it is no number, and NCCL then takes its default")
         return
     number = int(value, 0) if value.lower().startswith("0x") else int(value)

@@ -131,7 +131,7 @@ def parse_units(texts: Mapping[str, FileText]) -> Networkd:
 def parse_networkctl(text: str) -> Mapping[str, str] | Unreadable:
     """`networkctl list`: IDX LINK TYPE OPERATIONAL SETUP, and the count at the end -> interface: SETUP."""
     out = {}
-    listed = re.search(r"^(\d+) links? listed\.\s*$", text, re.M)
+    listed = re.search(r"^(\d{1,9}) links? listed\.\s*$", text, re.M)
     if not listed:
         return Unreadable(Reason.CUT, "networkctl list: the count at the end is missing")
     for line in text[:listed.start()].splitlines():

@@ -106,7 +106,7 @@ def _resolved(snap: Snapshot) -> Resolved | Unreadable:
     for line in lines[1:]:
         kind, _, rest = line.partition(" ")
         first, _, tail = rest.partition(" ")
-        if kind == "r" and first.isdecimal() and tail:
+        if kind == "r" and re.fullmatch(r"[0-9]{1,9}", first) and tail:
             name = tail
             found[name] = (int(first), [], [])
         elif kind == "a" and tail and name:

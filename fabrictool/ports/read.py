@@ -68,7 +68,7 @@ def _pcie(tree: Entries, name: str) -> Observed[Pcie]:
         return most
     speeds = []
     for file in ("current_link_speed", "max_link_speed"):
-        m = re.match(r"(\d+(?:\.\d+)?) GT/s", tree.get(at + file, ""))
+        m = re.match(r"(\d{1,9}(?:\.\d{1,9})?) GT/s", tree.get(at + file, ""))
         speeds.append(float(m[1]) if m else None)
     return Value(Pcie(width.value, most.value, *speeds))
 
@@ -109,7 +109,7 @@ def _rdma(tree: Entries, linked: Entries, netdevs: Mapping[str, Netdev] | Unread
         at = RDMA + name
         target = linked.get(f"{at}/device", "")
         slots = [(int(p.rsplit("/", 1)[1]), v) for p, v in tree.items()
-                 if p.startswith(f"{at}/ports/1/gid_attrs/ndevs/") and p.rsplit("/", 1)[1].isdigit() and v]
+                 if p.startswith(f"{at}/ports/1/gid_attrs/ndevs/") and re.fullmatch(r"[0-9]{1,5}", p.rsplit("/", 1)[1]) and v]
         owners = list(dict.fromkeys(v for _, v in sorted(slots)))
         same = [n for n in behind.get(target, ()) if target and not _representor(netdevs, n)]
         parent = [tree[f"{at}/parent"]] if tree.get(f"{at}/parent") and not target else []

@@ -44,7 +44,7 @@ class Ping:
 
 
 _SUMMARY = re.compile(
-    r"^(\d+) packets transmitted, (\d+) (?:packets )?received,(?: \+\d+ \w+,?)* ?\d+(?:\.\d+)?% packet loss",
+    r"^(\d{1,9}) packets transmitted, (\d{1,9}) (?:packets )?received,(?: \+\d+ \w+,?)* ?\d+(?:\.\d+)?% packet loss",
     re.M)
 _NO_ROUTE = re.compile(r"network is unreachable|no route to host", re.I)
 _LOCAL = re.compile(r"local error: message too long|message too long, mtu", re.I)

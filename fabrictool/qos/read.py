@@ -65,7 +65,7 @@ def ecn(snap: Snapshot, name: str) -> Observed[Ecn]:
     cnp: int | None = None
     for path, content in got.items():
         if path.endswith("/roce_np/cnp_dscp"):
-            cnp = int(content) if content.isdecimal() and int(content) <= 63 else None
+            cnp = int(content) if re.fullmatch(r"[0-9]{1,2}", content) and int(content) <= 63 else None
         elif m := re.fullmatch(r".*/(roce_[nr]p)/enable/([0-7])", path):
             if content not in ("0", "1"):
                 return Unreadable(Reason.GARBLED, f"{path}: {content[:40]!r}")

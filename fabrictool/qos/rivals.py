@@ -125,10 +125,10 @@ def same(qos: QosSpec, aspect: str, value: str) -> bool:
         return value == "os"
     if aspect == "map":
         words = value.split(",")
-        if len(words) != 3 or words[0] != "set" or not (words[1].isdecimal() and words[2].isdecimal()):
+        if len(words) != 3 or words[0] != "set" or not all(w.isdecimal() and len(w) < 10 for w in words[1:]):
             return False
         dscp, priority = int(words[1]), int(words[2])
         return qos.trust == "dscp" and qos.dscp_to_priority.get(dscp, dscp >> 3) == priority
     if aspect == "cm":  # the class of RDMA-CM's queue pairs: harmless while its DSCP is one of the spec's
-        return value.isdecimal() and int(value) <= 255 and Dscp.from_tc(int(value)).value in qos.dscp_to_priority
+        return value.isdecimal() and len(value) < 10 and int(value) <= 255 and Dscp.from_tc(int(value)).value in qos.dscp_to_priority
     return False

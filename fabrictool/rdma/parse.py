@@ -14,7 +14,7 @@ from fabrictool.values import Gid, Rate
 LONGEST = 2048
 NO_NETLINK = "Failed to open NETLINK_RDMA socket"
 GID_LINE = re.compile(r"gid (\d{1,5}) ([0-9a-fA-F:]{39}) ndev=(\S*) type=(.*)")
-ACTIVE_MTU = re.compile(r"\s+active_mtu:\s+(\d+) \((\d)\)")
+ACTIVE_MTU = re.compile(r"\s+active_mtu:\s+(\d{1,9}) \((\d)\)")
 MTU_OF_CODE = {1: 256, 2: 512, 3: 1024, 4: 2048, 5: 4096}  # enum ibv_mtu
 TCLASS = re.compile(r"Global tclass=(\d{1,3})")
 

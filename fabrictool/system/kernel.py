@@ -40,7 +40,7 @@ def events(rows: Iterable[Line]) -> tuple[Event, ...]:
 
 
 def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() else None
+    return int(text) if text and re.fullmatch(r"[0-9]{1,18}", text) else None
 
 
 _XID = re.compile(r"NVRM: (?:GPU at \S{1,64}: )?Xid \((?:PCI:)?(?P<pci>[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2})?(?:\.[0-7])?)\): "

@@ -75,7 +75,7 @@ def read(snap: Snapshot) -> Mapping[int, Process] | Unreadable:
     rows: list[tuple[int, list[str]]] = []
     for line in text.split("\n")[:-2]:
         kind, _, rest = line.partition(" ")
-        if kind == "p" and rest.isascii() and rest.isdigit():
+        if kind == "p" and re.fullmatch(r"[0-9]{1,18}", rest):
             rows.append((int(rest), []))
         elif rows and kind in ("m", "k", "l"):
             rows[-1][1].append(line)

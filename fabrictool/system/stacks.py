@@ -196,7 +196,7 @@ class _Reader:
         if self._process is not None and self._threads:
             tool, pid, command = self._process
             if pid is None and tool not in ("py-spy", FAULT):  # the first thread of a process has its number
-                pid = min((int(t.tid) for t in self._threads if t.tid.isdigit()), default=None)
+                pid = min((int(t.tid) for t in self._threads if re.fullmatch(r"[0-9]{1,18}", t.tid)), default=None)
             self._dumps.append(Dump(tool, pid, command, tuple(self._threads)))
         self._threads, self._process = [], None
 
