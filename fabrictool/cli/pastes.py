@@ -45,6 +45,8 @@ def take(names: Sequence[str]) -> Taken:
         if name == "-":
             taken.add("stdin", sys.stdin.buffer.read(MAX_BYTES + 1))
             continue
+        if not name.strip():  # "$LOG" of an unset variable: Path("") is the folder at hand, with all that lies in it
+            raise Stop(Exit.USAGE, "an empty name: name a file or a folder (`.` for this one), or - for stdin")
         path = Path(name)
         try:
             if path.is_dir():

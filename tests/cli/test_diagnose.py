@@ -223,3 +223,13 @@ def test_an_empty_file_beside_others_is_named(capsys: Capsys, tmp_path: Path) ->
     empty.touch()
     assert run(["diagnose", paste("qos-trust-pcp"), str(empty)]) == 1
     assert "rank1.log: empty" in " ".join(capsys.readouterr().out.split())
+
+
+def test_an_empty_name_is_not_the_folder_at_hand(tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`diagnose "$LOG"` with an unset variable judged whatever lay there."""
+    (tmp_path / "nccl.log").write_text("spark01:1:1 [0] NCCL INFO Using network Socket\n")
+    monkeypatch.chdir(tmp_path)
+    for name in ("", " "):
+        assert run(["diagnose", name]) == 64
+        assert "an empty name" in capsys.readouterr().err
+    assert run(["diagnose", "."]) != 64
