@@ -1,7 +1,7 @@
 # Stands by a run on its node: sh FOLDER/guard.sh RUN FOLDER SSHD TICKS. It is there before anything else of the run.
 # When the workstation has gone, it ends everything of the run, removes the run's folder and frees the lock. Gone: the sshd of its
 # connection has ended (SSHD, started TICKS after boot; "" = not known), or the time in FOLDER/until (seconds since boot) is over.
-# It ends by itself when the folder is removed. No process is started while it waits but `sleep`.
+# It ends by itself when the folder is removed, and frees the lock where whoever removed that came no further. No process is started while it waits but `sleep`.
 set -u
 run=$1 folder=$2 sshd=$3 ticks=$4
 trap '' HUP
@@ -33,3 +33,6 @@ while [ -d "$folder" ]; do
   fi
   sleep 1
 done
+sleep 1
+# The folder may be there anew: one command line makes several runs one after the other.
+[ -d "$folder" ] || [ "$(cat /run/fabrictool.lock/run 2>/dev/null)" != "$run" ] || rm -rf /run/fabrictool.lock

@@ -4,7 +4,7 @@
 #   left   lists them, one a line: unit NAME, container NAME, job ID, process PID COMMAND, port N (a TCP port that one of them listens
 #          on, or one of the given ports if anybody does); `unasked NAME STATUS` for a manager that did not answer; at last `end`
 #   over   end, then left
-#   close  end, then the run's folder and its guard; then left
+#   close  end, then the run's folder, its lock and its guard; then left
 # Never by a process name: a process is ended right after its environment was seen to hold exactly this run's id.
 set -u
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
@@ -119,6 +119,8 @@ case $verb in
     # What was just about to start: without the folder nothing comes after it.
     sleep 1
     end
+    # Here, and not only in a command of its own afterwards: a second Ctrl-C may come between the two, and no guard is left then.
+    [ "$(cat /run/fabrictool.lock/run 2>/dev/null)" != "$run" ] || rm -rf /run/fabrictool.lock
     guards=FABRICTOOL_GUARD
     [ ! -d /run/systemd/system ] || timeout 15 systemctl stop "ft-$run-guard.service" </dev/null >/dev/null 2>&1
     end_processes FABRICTOOL_GUARD

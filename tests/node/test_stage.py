@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -189,3 +190,23 @@ def test_an_answer_that_is_not_whole_is_none(out: str) -> None:
 
 def test_it_is_small_enough_for_any_shell() -> None:
     assert len(stage.program(new_run(), 60, (), {"run1": ""}, ())) < 100_000
+
+
+@as_root
+@pytest.mark.parametrize("closes", [True, False])
+def test_the_lock_goes_with_the_folder_and_only_the_runs_own(closes: bool) -> None:
+    """A second Ctrl-C between the end of a run and the command that freed its lock left every later run LOCKED."""
+    lock = Path("/run/fabrictool.lock")
+    for holder, stays in (("", False), (new_run(), True)):
+        with folder("dash", alive_s=3600) as made:
+            lock.mkdir()
+            try:
+                (lock / "run").write_text(f"{holder or made.run}\n")
+                if closes:
+                    script("dash", "sweep.sh", made.run, "close")
+                else:
+                    shutil.rmtree(made.path)
+                    until(lambda: marked(made.run, "FABRICTOOL_GUARD") == set())
+                assert lock.exists() == stays
+            finally:
+                shutil.rmtree(lock, ignore_errors=True)
