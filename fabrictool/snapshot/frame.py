@@ -141,15 +141,11 @@ def _decode(lines: list[str], form: str) -> bytes:
     """Encoded lines -> bytes. Strict: a foreign character is an error."""
     packed = "".join(lines)
     try:
-        if form == "hex":
+        if form == "hex" or packed.startswith(" "):
             return bytes.fromhex(packed.replace(" ", ""))
         return base64.b64decode(packed, validate=True)
     except (ValueError, binascii.Error) as e:
         raise _Bad(f"not {form}: {e}") from None
-
-
-def _stream(lines: list[str], form: str) -> bytes:
-    return _decode(lines, "hex" if lines[0].startswith(" ") else form) if lines else b""
 
 
 def _body(node: str, body: str) -> Snapshot:
@@ -193,8 +189,8 @@ def _record(line: str, lines: Iterator[str], form: str) -> tuple[int, str, Captu
     answer = _ANSWER.fullmatch(_next(lines))
     if not answer or int(answer[1]) > 255:
         raise _Bad(f"record {start[1]} has no exit status")
-    err = _stream(_until("O", lines), form)
-    out = _stream(_until(".", lines), form)
+    err = _decode(_until("O", lines), form)
+    out = _decode(_until(".", lines), form)
     item, limit, flag, rc = start[3], int(start[4]), start[5], int(answer[1])
     if item.startswith("~"):
         item = _text(_decode([item[1:]], form))

@@ -218,10 +218,10 @@ def test_explain_codes(capsys: Capsys) -> None:
     assert run(["explain", "qos", "-o", "json"]) == 64
 
 
-def test_an_empty_file_beside_others_is_named(capsys: Capsys, tmp_path: Path) -> None:
-    empty = tmp_path / "rank1.log"
-    empty.touch()
-    assert run(["diagnose", paste("qos-trust-pcp"), str(empty)]) == 1
+def test_an_empty_file_beside_others_is_named(capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rank1.log").touch()
+    assert run(["diagnose", paste("qos-trust-pcp"), "rank1.log"]) == 1
     assert "rank1.log: empty" in " ".join(capsys.readouterr().out.split())
 
 
