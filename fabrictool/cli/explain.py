@@ -100,9 +100,16 @@ def command(name: str | None, codes: bool, form: str, paths: tuple[Path, ...]) -
     for at, paragraph in enumerate(_text(name, paths).split("\n\n")):
         if at:
             page.line()
-        if paragraph.startswith("|"):  # a table: its rows are lines
-            for row in paragraph.splitlines():
-                page.line(row)
+        if paragraph.startswith("|"):
+            _table(paragraph, page)
+        elif paragraph.startswith("# "):
+            page.line((paragraph.removeprefix("# "), "bold"))
         else:
             page.prose(" ".join(paragraph.split()))
     return Exit.OK
+
+
+def _table(markdown: str, page: Page) -> None:
+    """A table of a page of docs/, as columns."""
+    head, _, *rows = ([cell.strip().replace("`", "") for cell in row.strip("|").split("|")] for row in markdown.splitlines())
+    page.table(head, rows)

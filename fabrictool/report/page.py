@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from fabrictool.report.clean import clean, excerpt
@@ -62,3 +64,18 @@ class Page:
         pad = " " * indent
         for row in textwrap.wrap(self._fit(clean(excerpt(text, LIMIT))), self.width - indent, break_on_hyphens=False):
             self.line(pad, (row, style))
+
+    def table(self, head: Sequence[str], rows: Iterable[Sequence[str]], *, indent: int = 0, whole: bool = False) -> None:
+        """Columns under `head`, cells wrapped at the page's width. `whole`: never wrapped, for a row is one line to search for."""
+        made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+        for at, word in enumerate(head):
+            made.add_column(Text(self._fit(clean(word))), no_wrap=whole or at == 0)
+        for row in rows:
+            made.add_row(*(Text(self._fit(clean(cell))) for cell in row))
+        options = self._console.options.update(width=10**4 if whole else self.width - indent)
+        for segments in self._console.render_lines(made, options, pad=False):
+            line = Text(" " * indent)
+            for part in segments:
+                line.append(part.text, part.style)
+            line.rstrip()
+            self._console.print(line, soft_wrap=True)
