@@ -228,7 +228,7 @@ def test_the_recorder_counts_only_what_the_program_finds_wrong() -> None:
     assert raised_by("tests/link/test_running.py::test_healthy_host_passes_everything") == set()
     assert Code.BUG not in raised_by("tests/report/test_exit.py::test_table")
     with pytest.raises(ValueError, match="needs capsys, monkeypatch"):
-        raised_by("tests/lab/test_fault_docs.py::test_the_command_lists_the_table")
+        raised_by("tests/lab/test_fault_docs.py::test_a_narrow_terminal_gets_two_lines_a_fault")
 
 
 def test_the_engine_raises_its_own() -> None:

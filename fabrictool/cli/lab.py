@@ -198,7 +198,7 @@ def reset(nodes: tuple[str, ...], name: str, folder: Path | None) -> None:
 @click.option("--function", default="", metavar="NAME", help="Which function: its rail, interface or RDMA device.")
 @click.option("--clear", is_flag=True, help="NODE (all, if none is named) and the switch as delivered: every fault is gone, and "
                                                       "so is what apply had set.")
-@click.option("--list", "listing", is_flag=True, help="The faults there are, and what each command then says.")
+@click.option("--list", "listing", is_flag=True, help="The faults there are, where they happen, and what plan and check then say.")
 @_where
 @_plain
 def fault(node: str | None, names: tuple[str, ...], function: str, clear: bool, listing: bool, name: str, folder: Path | None) -> None:
@@ -207,7 +207,9 @@ def fault(node: str | None, names: tuple[str, ...], function: str, clear: bool, 
     from fabrictool.lab.up import locked, need_root
 
     if listing:
-        _list_faults()
+        from fabrictool.cli import faultlist
+
+        faultlist.show()
         return
     if not clear and (node is None or not names):
         raise click.UsageError("say NODE and FAULT, or --list")
@@ -224,16 +226,3 @@ def fault(node: str | None, names: tuple[str, ...], function: str, clear: bool, 
         for one in names:
             faults.inject(lab, node or "", one, function)
             click.echo(f"{node}: {one}")
-
-
-def _list_faults() -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from fabrictool.lab import faults
-
-    table = Table("fault", "of", "what happens", "plan then says", show_lines=False, box=None, pad_edge=False)
-    table.columns[0].no_wrap = True
-    for row in list(faults.rows())[1:]:
-        table.add_row(*row[:4])
-    Console(highlight=False).print(table)

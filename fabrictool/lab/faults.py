@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
 
 from fabrictool.lab.errors import LabError
 from fabrictool.lab.fault_fabric import FABRIC
 from fabrictool.lab.fault_host import ACCESS, ENV, NAMES
-from fabrictool.lab.fault_kit import COMMANDS, Fault, LabLike, Outcome, Scope
+from fabrictool.lab.fault_kit import Fault, LabLike, Outcome, Scope
 from fabrictool.lab.fault_qos import QOS
 from fabrictool.lab.fault_traffic import TRAFFIC_FAULTS
 
-__all__ = ["FAULTS", "Fault", "Outcome", "Scope", "fault", "inject", "rows"]
+__all__ = ["FAULTS", "Fault", "Outcome", "Scope", "fault", "inject"]
 
 FAULTS: tuple[Fault, ...] = (*QOS, *FABRIC, *NAMES, *ENV, *ACCESS, *TRAFFIC_FAULTS)
 
@@ -34,14 +33,3 @@ def inject(lab: LabLike, node: str, name: str, function: str = "") -> Fault:
         raise LabError(f"fault {name} is of the whole {found.scope}: leave out --function")
     found.apply(lab, node, function)
     return found
-
-
-def rows() -> Iterator[tuple[str, ...]]:
-    """The table for people: name, scope, summary, and what each command says."""
-    yield ("fault", "of", "what happens", *COMMANDS)
-    for f in FAULTS:
-        yield (f.name, f.scope.value, f.summary, *(_cell(f.expect[c]) for c in COMMANDS))
-
-
-def _cell(outcome: Outcome) -> str:
-    return f"{outcome.exit} {' '.join(outcome.codes)}".strip()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from fabrictool.cli import run
-from fabrictool.lab.faults import FAULTS, Fault, Outcome, rows
+from fabrictool.cli import faultlist, run
+from fabrictool.lab.faults import FAULTS, Fault, Outcome
 from fabrictool.lab.seen import HEALTHY, TRAFFIC, Seen, Told
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "faults.md"
@@ -98,11 +100,33 @@ def test_plan_and_drift_have_one_column_because_they_are_one() -> None:
     assert [f.name for f in FAULTS if f.expect["plan"] != f.expect["drift"]] == []
 
 
-def test_the_command_lists_the_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "250")
+def test_the_command_lists_every_fault_on_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["lab", "fault", "--list"]) == 0
-    shown = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines() if line.strip()]
-    table = list(rows())[1:]
-    assert len(shown) == len(table) + 1
-    for line, row in zip(shown[1:], table, strict=True):
-        assert line == " ".join(" ".join(row[:4]).split())
+    shown = capsys.readouterr().out.partition("\n\n")[0].splitlines()
+    assert [line for line in shown if line != line.rstrip()] == []
+    assert [re.split(r"  +", line) for line in shown] == [list(faultlist.HEAD), *(list(row) for row in faultlist.rows())]
+
+
+def test_the_list_says_how_plan_and_check_end() -> None:
+    told = {row[0]: row[3:] for row in faultlist.rows()}
+    assert list(told) == [f.name for f in FAULTS]
+    assert told["trust-pcp"] == ("to set", "fail QOS_TRUST QOS_DSCP_MAP")
+    assert told["no-buffer"] == ("fail", "fail QOS_BUFFER")
+    assert told["dhcp-profile"] == ("warn", "warn LINK_DHCP_PROFILE")
+    assert told["unreachable"] == ("unknown", "unknown UNREACHABLE")
+    assert told["bashrc-slow"] == ("ok", "ok")
+    assert told["rank-dead"] == ("ok", "ok; allreduce: fail RANK_DIED")
+    assert told["nic-13g"] == ("ok", "ok; allreduce: fail LOW_BUSBW, rails: fail NIC_DEGRADED")
+
+
+def test_a_narrow_terminal_gets_two_lines_a_fault(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")
+    assert run(["lab", "fault", "--list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if len(line) > 80 or line != line.rstrip()] == []
+    assert len(lines) < 2.5 * len(FAULTS)
+    at = next(i for i, line in enumerate(lines) if line.startswith("trust-pcp "))
+    assert lines[at].split() == ["trust-pcp", "functions", "to", "set", "fail", "QOS_TRUST", "QOS_DSCP_MAP"]
+    assert lines[at + 1] == "  the port trusts the VLAN priority; every DSCP entry is gone"

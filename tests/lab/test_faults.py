@@ -11,7 +11,7 @@ import pytest
 
 from fabrictool.lab.errors import LabError
 from fabrictool.lab.fault_kit import COMMANDS, Fault
-from fabrictool.lab.faults import FAULTS, fault, inject, rows
+from fabrictool.lab.faults import FAULTS, fault, inject
 from fabrictool.lab.inside import Done
 from fabrictool.lab.nodeside import driver
 from fabrictool.lab.nodeside.state import Node
@@ -242,13 +242,6 @@ def test_a_stale_consumer_is_a_real_process() -> None:
     lab.answer = "no such program"
     with pytest.raises(LabError, match="did not start"):
         inject(lab, "spark01", "stale-consumer")
-
-
-def test_the_table_for_people_has_every_fault() -> None:
-    table = list(rows())
-    assert [r[0] for r in table[1:]] == [f.name for f in FAULTS]
-    assert all(len(r) == len(table[0]) for r in table)
-    assert table[1][:2] == ("qos-wiped", "functions")
 
 
 @pytest.mark.parametrize(("name", "field", "value"), [
