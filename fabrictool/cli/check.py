@@ -42,6 +42,7 @@ def command(names: tuple[str, ...], inventory: Path, limit: str, bundle: Path | 
     """
     from fabrictool.catalog import choose, unknown_rooms
     from fabrictool.cli.look import look
+    from fabrictool.cli.progress import wrote
     from fabrictool.cli.whatnext import next_line
     from fabrictool.ops.session import run_id
     from fabrictool.report import Mode, Show, emit
@@ -76,6 +77,8 @@ def command(names: tuple[str, ...], inventory: Path, limit: str, bundle: Path | 
         chosen = options.Selection(inventory, limit, ask_sudo)
         line = next_line(report, Mode.CHECK, chosen, offline=bundle is not None, names=names)
         code = emit(report, outputs, Show(Mode.CHECK, bool(verbose), strict, line))
+        if save is not None:
+            wrote(save, f"judge it again: {chosen.line('check', *names, '--from', str(save))}")
         return Exit.INTERRUPTED if got.interrupted else code
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
+from pathlib import Path
 
+import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -54,3 +56,10 @@ class Shown:
 
 def interactive() -> bool:
     return sys.stdin.isatty()
+
+
+def wrote(bundle: Path, holds: str) -> None:
+    """That a bundle was written, where and how large: on stderr, because stdout may hold a document."""
+    from fabrictool.counters import size_text
+
+    click.echo(f"bundle written: {bundle} ({size_text(bundle.stat().st_size)}): {holds}", err=True)

@@ -26,6 +26,7 @@ def command(inventory: Path, limit: str, ask_sudo: bool, paths: tuple[Path, ...]
     from fabrictool import __version__
     from fabrictool.catalog import choose
     from fabrictool.cli.look import look
+    from fabrictool.cli.progress import wrote
     from fabrictool.snapshot import bundle
 
     if target.exists() and not target.is_file():
@@ -41,7 +42,7 @@ def command(inventory: Path, limit: str, ask_sudo: bool, paths: tuple[Path, ...]
         except (OSError, bundle.BundleError) as error:
             raise Stop(Exit.FAILED, f"-o {target}: {error}") from error
         lost = sorted(got.reach)
-        click.echo(f"{target}: {len(got.snaps) - len(lost)} of {len(got.wants)} nodes", err=True)
+        wrote(target, f"{len(got.snaps) - len(lost)} of {len(got.wants)} nodes")
         for name in lost:
             click.echo(f"  {name}: {got.reach[name].why}", err=True)
         if got.interrupted:

@@ -1,7 +1,8 @@
-"""`check --baseline`: a bundle that cannot be compared with is said before any node is asked."""
+"""Bundles that `check` compares with and writes: what is wrong with one is said before any node is asked, and that one was written."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,15 @@ def test_a_whole_one_is_no_reason_to_stop(tmp_path: Path, capsys: pytest.Capture
 
 def test_without_one_there_is_nothing_to_compare_with() -> None:
     assert Case({"spark01": node_spec()}).baselines == {}
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_what_was_saved_is_said_and_stdout_stays_a_document(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    judged, kept = saved(tmp_path / "judged.tar.gz"), tmp_path / "kept it.tar.gz"
+    assert run(["check", "-i", str(SPEC), "--from", str(judged), "--save", str(kept), "-o", form]) == Exit.FAILED
+    out = capsys.readouterr()
+    size = f"{kept.stat().st_size / 1000:.1f} kB" if kept.stat().st_size >= 1000 else f"{kept.stat().st_size} B"
+    assert out.err == f"bundle written: {kept} ({size}): judge it again: fabrictool check -i {SPEC} --from '{kept}'\n"
+    assert "bundle written" not in out.out
+    if form == "json":
+        json.loads(out.out)
