@@ -11,6 +11,8 @@ from fabrictool.verdict import REACH
 _RANK = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.SKIP, Status.PASS)
 _SAID_BY_REACH = (Code.BLOCKED, Code.UNREACHABLE, Code.HOST_KEY_CHANGED, Code.LOCKED)
 
+_UNASKED = ": not in this snapshot"  # behind a section's name: snapshot.model
+
 
 @dataclass(frozen=True, slots=True)
 class Folded:
@@ -45,13 +47,23 @@ def rank(finding: Finding) -> tuple[int, int]:
 
 def _key(f: Finding) -> tuple[object, ...]:
     bare = replace(f, subject=replace(f.subject, nodes=()))
-    return (replace(bare, path="", aspect=""),) if f.status is Status.UNKNOWN else (bare,)
+    if f.status is not Status.UNKNOWN:
+        return (bare,)
+    why = _UNASKED if f.why.endswith(_UNASKED) else f.why
+    return (replace(bare, path="", aspect="", want="", why=why),)
+
+
+def _one(same: Sequence[Finding]) -> Finding:
+    """The first of findings that are folded; with the names of all sections that were not asked for."""
+    names = dict.fromkeys(f.why.removesuffix(_UNASKED) for f in same)
+    return same[0] if len(names) < 2 else replace(same[0], why=", ".join(names) + _UNASKED)
 
 
 def fold(findings: Iterable[Finding]) -> tuple[Folded, ...]:
     """Equal findings of different nodes as one, worst first, in the order in which they came otherwise.
 
-    Unknowns that differ only in what could not be read are one as well: a missing tool is said once.
+    Unknowns that differ only in what could not be read are one as well: a missing tool is said once, and so is a bundle that was made
+    without what a check reads.
     """
     per_node: dict[tuple[object, ...], dict[tuple[str, ...], list[Finding]]] = {}
     for f in findings:
@@ -60,7 +72,7 @@ def fold(findings: Iterable[Finding]) -> tuple[Folded, ...]:
     for key, by_nodes in per_node.items():
         for nodes, same in by_nodes.items():
             paths = tuple(dict.fromkeys(f.path for f in same))
-            kept = merged.setdefault((key, paths), ([], paths, same[0]))
+            kept = merged.setdefault((key, paths), ([], paths, _one(same)))
             kept[0].extend(nodes)
     out = [Folded(tuple(dict.fromkeys(nodes)), paths, f) for nodes, paths, f in merged.values()]
     return tuple(sorted(out, key=lambda x: rank(x.finding)))

@@ -14,11 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fabrictool.model import Code, Finding, Report, Run, Status, Subject, SubjectKind, WriteFile
+from fabrictool.model import Code, Finding, Reason, Report, Run, Status, Subject, SubjectKind, Unreadable, WriteFile
 from fabrictool.report.exit import Mode
 from fabrictool.report.json import tree
 from fabrictool.report.show import Show
 from fabrictool.report.text import render
+from fabrictool.room import About
+from fabrictool.snapshot import Snapshot
 from fabrictool.verdict import Judged, assemble
 from tests.report.reports import INFO, NODES, TEXTS, drifted, finding, passing, plan
 
@@ -122,6 +124,23 @@ def test_unknowns_say_why_and_are_no_pass() -> None:
     assert "mlnx_qos: not found" in text
     assert text.count("mlnx_qos: not found") == 1  # three settings, one missing tool
     assert "qos.trust, qos.pfc, qos.dscp_map" in text
+
+
+def test_what_a_bundle_was_made_without_is_said_once() -> None:
+    def unread(node: str, what: str, section: str, reason: Reason = Reason.NOT_COLLECTED) -> Finding:
+        seen = Snapshot(node, {}).text(section) if reason is Reason.NOT_COLLECTED else Unreadable(reason, f"{section}: no such tool")
+        assert isinstance(seen, Unreadable)
+        subject = Subject(SubjectKind.NODE, (node,))
+        return About(Code.VERSIONS_DIFFER, subject, f"qos.{what}", what).unknown(seen, f"{what}, to be compared", "take a new one")
+
+    asked = (("cuda", "system.cuda"), ("gpu", "system.gpu"), ("nic", "system.nic"), ("ofed", "system.nic"))
+    text = page(plan({n: tuple(unread(n, *one) for one in asked) for n in ("spark01", "spark02")}))
+    assert text.count("not in this snapshot") == 1
+    assert "why   system.cuda, system.gpu, system.nic: not in this snapshot" in text
+    assert "what  qos.cuda, qos.gpu, qos.nic, qos.ofed" in text
+    other = page(plan({"spark01": (unread("spark01", "cuda", "system.cuda"), unread("spark01", "gpu", "system.gpu", Reason.TOOL_MISSING))}))
+    assert "why   system.cuda: not in this snapshot" in other
+    assert "why   system.gpu: no such tool" in other
 
 
 def test_a_lost_node_is_named_once_and_its_rooms_are_not_ok() -> None:
