@@ -158,4 +158,5 @@ def _lint(node: Subject, place: Place, wished: Desired, here: Here, got: State, 
     repaired: frozenset[str] | None = frozenset()
     if target is not None and drifted:
         repaired = frozenset((*wished.variables, *DERIVED)) if target.shared else None
-    yield from lint.judge(node, lint.Source(place.path, place.style, kept, True, repaired), here, got.gids)
+    source = lint.Source(place.path, place.style, kept, True, repaired, left_out=len(place.items) - len(kept))
+    yield from lint.judge(node, source, here, got.gids)

@@ -22,7 +22,8 @@ ADDRESSES = ("MASTER_ADDR", "VLLM_HOST_IP", "SGLANG_HOST_IP", "HOST_IP", "VLLM_N
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Something that sets variables. `label` stands in paths; `repaired`: keys whose line `apply` rewrites anyway (None: every line)."""
+    """Something that sets variables. `label` stands in paths; `repaired`: keys whose line `apply` rewrites anyway (None: every line).
+    `left_out`: how many of its variables are judged elsewhere, as the spec's."""
 
     label: str
     style: Style
@@ -30,6 +31,7 @@ class Source:
     persistent: bool = True
     repaired: frozenset[str] | None = field(default_factory=frozenset)
     remedy: str = ""
+    left_out: int = 0
 
 
 def problems(name: str, value: str, here: Here, gids: Gids) -> Iterator[Problem]:
@@ -83,9 +85,21 @@ def judge(node: Subject, source: Source, here: Here, gids: Gids) -> Iterator[Fin
     for (key, code, _), hits in merged.items():
         yield _finding(node, source, key, code, hits)
     if not merged:
-        many = f"{len(source.items)} variables" if source.items else "none of these variables"
+        many = _many(source)
         about = About(Code.ENV_LINT, node, f"env.lint.{source.label}", ASPECT)
         yield about.ok(many + (f"; only a shell knows the value of {', '.join(unclear)}" if unclear else ""), "no rule broken")
+
+
+def _many(source: Source) -> str:
+    """How many variables were looked at, and which were not."""
+    here, spec = len(source.items), source.left_out
+    if not here:
+        return f"only what the spec sets: {_count(spec)}" if spec else "sets none of the variables that are looked at"
+    return f"{_count(here)} beside what the spec sets" if spec else _count(here)
+
+
+def _count(n: int) -> str:
+    return f"{n} variable{'' if n == 1 else 's'}"
 
 
 def _of(item: Item, source: Source, here: Here, gids: Gids, seen: dict[str, Item]) -> Iterator[Problem]:

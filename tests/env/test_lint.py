@@ -6,7 +6,7 @@ import pytest
 
 from fabrictool.model import Code, Status
 from fabrictool.snapshot import Captured
-from tests.env.sample import CONF, DOCKER, RIGHT_CONF, RIGHT_DOCKER, Spark, bad, changed_env, gids_text, only
+from tests.env.sample import CONF, DOCKER, RIGHT_CONF, RIGHT_DOCKER, RIGHT_ENV, Spark, bad, changed_env, gids_text, only
 from tests.ports.sample import Node
 from tests.specs import node_spec
 
@@ -17,6 +17,16 @@ A = "enp1s0f0np0"
 
 def crowded() -> Node:
     return Node().add("docker0", "172.17.0.1/16").add("enp1s0f0np0.100", "10.99.0.1/24").add("vxnoip")
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("", "sets none of the variables that are looked at"), ("NCCL_ALGO=Ring\n", "1 variable"),
+    ("NCCL_IB_TC={tc}\n", "only what the spec sets: 1 variable"),
+    ("NCCL_IB_TC={tc}\nNCCL_ALGO=Ring\n", "1 variable beside what the spec sets"),
+])
+def test_a_file_that_breaks_no_rule_says_what_of_it_was_looked_at(text: str, said: str) -> None:
+    node = Spark(files={CONF: text.format(tc=RIGHT_ENV["NCCL_IB_TC"])})
+    assert [f.got for f in node.judge() if f.path == f"env.lint.{CONF}"] == [said]
 
 
 @pytest.mark.parametrize(("line", "code", "healthy"), [
