@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from fabrictool.cli.options import Selection
 from fabrictool.model import Code, Report, Risk, Status
@@ -32,6 +33,8 @@ def next_line(report: Report, mode: Mode, selection: Selection, offline: bool = 
         return selection.line("plan")
     if any(f.code is Code.NEEDS_ROOT for f in unknown) and not selection.ask_sudo:
         return again(Selection(selection.inventory, selection.limit, True)) + "    # asks for the sudo password"
+    if selection.limit and not fails and any(f.code is Code.SINGLE_NODE for f in unknown):  # the same selection would say the same again
+        return f"{again(replace(selection, limit=''))}    # all nodes; or -l with two at least"
     worst = fails or unknown
     if worst:
         return f"fabrictool explain {worst[0].code}    # then: {again(selection)}"

@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -117,3 +118,14 @@ def test_next_line_says_what_to_type() -> None:
     assert next_line(bare, Mode.PLAN, CHOSEN) == f"fabrictool explain QOS_TRUST    # then: fabrictool plan {where}"
     root = plan({"spark01": (finding(code=Code.NEEDS_ROOT, status=Status.UNKNOWN),)})
     assert next_line(root, Mode.CHECK, CHOSEN).startswith(f"fabrictool check {where} -K")
+
+
+def test_one_node_is_not_told_to_look_at_itself_again() -> None:
+    one = plan({"spark01": (finding(code=Code.SINGLE_NODE, status=Status.UNKNOWN),)})
+    all_nodes = next_line(one, Mode.CHECK, replace(CHOSEN, limit="spark01"), names=("allreduce",))
+    assert all_nodes.partition("    #")[0] == "fabrictool check -i 'inventories/spark 4.py' allreduce"
+    assert "two" in all_nodes
+    only = replace(CHOSEN, limit="")  # a fleet of one: no selection would do
+    assert next_line(one, Mode.CHECK, only, names=("allreduce",)).startswith("fabrictool explain ")
+    failed = plan({"spark01": (finding(), finding(code=Code.SINGLE_NODE, status=Status.UNKNOWN))})
+    assert next_line(failed, Mode.CHECK, CHOSEN).startswith("fabrictool explain QOS_TRUST")
