@@ -3,7 +3,7 @@ right, and it was as fast as the ports. The judge of the check `allreduce`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from fabrictool.collective.slow import process_times
@@ -47,7 +47,7 @@ def judge(case: Case) -> Iterator[Said]:
         yield NOTHING
     started = {run: [f for f in launched if f.path == f"{CHECK}.{run}.start"] for run in (*facts.runs, facts.default_run)}
     said = {r.name: [*started[r.name], *onerun.judge(case, made, facts, r, f"{CHECK}.{r.name}")] for r in runs}
-    failed = frozenset(name for name, findings in said.items() if any(f.status is Status.FAIL for f in findings))
+    failed = {name: codes for name, found in said.items() if (codes := [f.code for f in found if f.status is Status.FAIL])}
     yield from (f for f in launched if not any(f in findings for findings in started.values()))
     figures = list(bandwidth.judge(case, facts, runs, default, failed))
     yield from (f for f in figures if isinstance(f, Evidence))
@@ -86,7 +86,7 @@ def _left(made: Recording, facts: AllReduce) -> Iterator[Finding]:
             yield about.ok("nothing of the run")
 
 
-def _counters(case: Case, facts: AllReduce, failed: frozenset[str]) -> Iterator[Said]:
+def _counters(case: Case, facts: AllReduce, failed: Collection[str]) -> Iterator[Said]:
     """What the counters say of the same recording, over all runs. That a run which failed cannot be counted was said of the run; and what
     the run with NCCL's own choice moved is told only where the gated ones are well."""
     by_run: dict[str, list[Finding]] = {run: [] for run in facts.runs}

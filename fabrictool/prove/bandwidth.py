@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 from fabrictool.collective.bands import WHY, Band, Capacity, band, smallest
@@ -19,9 +19,11 @@ BASELINE_SHARE = 0.95  # ROCm/cvs, which gates on recorded figures, allows 5 %
 CHECK = "allreduce"
 
 
-def judge(case: Case, facts: AllReduce, runs: Sequence[RunResult], default: RunResult | None, failed: Collection[str]) -> Iterator[Said]:
+def judge(case: Case, facts: AllReduce, runs: Sequence[RunResult], default: RunResult | None,
+          failed: Mapping[str, Sequence[Code]]) -> Iterator[Said]:
     """The median of the gated runs against a share of the ports' rate and against the baseline; the run with NCCL's own choice of
-    algorithm is told, never gated: over two nodes it may exceed the ports. `failed`: runs of which it was said that they failed."""
+    algorithm is told, never gated: over two nodes it may exceed the ports. `failed`: runs of which it was said that they failed,
+    and the codes by which, the cause first."""
     everyone = Subject(SubjectKind.FLEET, facts.nodes)
     about = About(Code.LOW_BUSBW, everyone, f"{CHECK}.busbw", "")
     figures = [r.busbw.value for r in runs if isinstance(r.busbw, Value)]
@@ -35,12 +37,29 @@ def judge(case: Case, facts: AllReduce, runs: Sequence[RunResult], default: RunR
     if silent and set(silent) <= set(failed):
         yield about.skip(f"not judged: {', '.join(silent)} failed")
     elif silent or not figures:
-        why = next((r.busbw.why for r in runs if isinstance(r.busbw, Unreadable)), "no bus bandwidth")
+        why = _why(runs)
         yield about.unknown(Unreadable(Reason.BLOCKED, f"{', '.join(silent) or 'no run'}: {why}"), "a figure of every run",
                             "see what stands against the run itself")
     else:
         yield from _gate(case, facts, figures, about)
-    yield from _baseline(case, facts, figures, About(Code.BASELINE_LOW, everyone, f"{CHECK}.baseline", ""))
+    about = About(Code.BASELINE_LOW, everyone, f"{CHECK}.baseline", "")
+    yield from _baseline(case, facts, figures, about, _blocked(runs, failed))
+
+
+def _why(runs: Sequence[RunResult]) -> str:
+    return next((r.busbw.why for r in runs if isinstance(r.busbw, Unreadable)), "no bus bandwidth")
+
+
+def _blocked(runs: Sequence[RunResult], failed: Mapping[str, Sequence[Code]]) -> tuple[str, str]:
+    """Why there is no figure at all, and what to do about it: by the first run's cause."""
+    if not runs:
+        return "no gated run was made, so there is no figure to compare", "see what kept the run from being made, mend that, then run again"
+    first = runs[0].name
+    codes = ", ".join(dict.fromkeys(failed.get(first, ())))
+    if codes:
+        return (f"{first} failed ({codes}), so there is no figure to compare",
+                f"mend {codes.partition(',')[0]}, which is told above (`fabrictool explain {codes.partition(',')[0]}`), then run again")
+    return f"{first} gave no figure to compare: {_why(runs)}", f"see what is told above of {first}, mend that, then run again"
 
 
 def share(case: Case) -> float:
@@ -95,7 +114,7 @@ def _default(run: RunResult, about: About) -> Iterator[Said]:
         yield about.skip(f"no figure with NCCL's own choice of algorithm, which is not gated: {why}")
 
 
-def _baseline(case: Case, facts: AllReduce, figures: Sequence[float], about: About) -> Iterator[Said]:
+def _baseline(case: Case, facts: AllReduce, figures: Sequence[float], about: About, blocked: tuple[str, str]) -> Iterator[Said]:
     made = case.baselines.get(CHECK)
     if made is None:
         return
@@ -106,7 +125,8 @@ def _baseline(case: Case, facts: AllReduce, figures: Sequence[float], about: Abo
         return
     yield Evidence("baseline_busbw_gbytes_per_s", round(then, 2))
     if not figures:
-        yield about.unknown(Unreadable(Reason.BLOCKED, "this run gave no figure to compare"), want)
+        why, remedy = blocked
+        yield about.unknown(Unreadable(Reason.BLOCKED, why), want, remedy)
         return
     got, want = shown(figures), f"at least {then * BASELINE_SHARE:.2f} GB/s: {BASELINE_SHARE:g} of the baseline's {then:.2f}"
     if median(figures) >= then * BASELINE_SHARE:

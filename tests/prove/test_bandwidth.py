@@ -82,6 +82,20 @@ def test_worse_than_the_fleets_own_baseline() -> None:
     assert about(said(sparks(4)), "allreduce.baseline") == []
 
 
+def test_without_a_figure_the_baseline_names_what_stands_in_the_way() -> None:
+    then = sparks(4).recording()
+    (found,) = about(said(faulty.died(sparks(4), 2), then), "allreduce.baseline")
+    assert (found.code, found.status) == (Code.BLOCKED, Status.UNKNOWN)
+    assert found.why == "run1 failed (RANK_DIED), so there is no figure to compare"
+    assert found.remedy == "mend RANK_DIED, which is told above (`fabrictool explain RANK_DIED`), then run again"
+    lost = sparks(4)
+    for run in lost.facts.runs:
+        lost.put(run, "spark01", "rank[0]", None)
+    (found,) = about(said(lost, then), "allreduce.baseline")
+    assert found.why.startswith("run1 gave no figure to compare: ")
+    assert "run1" in found.remedy
+
+
 def test_a_baseline_that_cannot_be_compared_with_is_unknown() -> None:
     unlike = {
         "nodes": sparks(3).recording(), "h20": h20s().recording(), "error": Recording("allreduce", error=Unreadable(Reason.FAILED, "x")),
