@@ -6,8 +6,11 @@ all; then the bytes by priority of each port during an AllReduce, both ways; pau
 Why it matters: PFC that is set up everywhere protects nothing when the job's packets carry another DSCP.
 
 When it fails: the chain is open on a node, nodes use different priorities, or the bytes ride another priority. Counters
-that the firmware hides or that are not there: no verdict. The result says `proven`: configured, agreed, exercised,
-stressed; each holds those before it.
+that the firmware hides or that are not there: no verdict.
+
+What `proven` says, each with those before it: nothing = the chain is open on some node; configured = it is closed on
+each; agreed = all nodes use one priority; exercised = the run's bytes rode it; stressed = PFC or ECN worked then, and
+nothing was lost.
 
 How to fix: `fabrictool apply` closes the chain. For bytes on another priority look at NCCL_IB_TC in the job, at the
 device's global traffic class, and at a switch that rewrites the DSCP.

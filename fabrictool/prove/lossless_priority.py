@@ -31,6 +31,16 @@ class Proven(StrEnum):
     STRESSED = "stressed"
 
 
+MEANS: Mapping[Proven, str] = {
+    Proven.NOTHING: "the chain from traffic class to protected priority is open on some node",
+    Proven.CONFIGURED: "the chain is closed on each node, but it is not shown that all use one priority",
+    Proven.AGREED: "all nodes are set to one protected priority; no traffic has shown it",
+    Proven.EXERCISED: "all nodes agree, and an AllReduce's bytes rode the protected priority",
+    Proven.STRESSED: "an AllReduce's bytes rode the protected priority, PFC or ECN had to work, and nothing was lost",
+}
+PRESSURE = "how the priority holds under pressure"
+
+
 def judge(case: Case) -> Iterator[Said]:
     members = {node: member(case, node) for node in case.wants}
     chains = {node: chain(case, me) for node, me in members.items()}
@@ -49,11 +59,14 @@ def judge(case: Case) -> Iterator[Said]:
     said = list(bad_once(NAME, facts.runs if isinstance(facts, AllReduce) else (), _traffic(case, asked)))
     yield from said
     statuses = {f.status for f in said if isinstance(f, Finding)}
+    unstressed = ""
     if level is Proven.AGREED and Status.PASS in statuses and statuses <= {Status.PASS, Status.WARN}:
-        level = Proven.STRESSED if _stressed(case, asked) else Proven.EXERCISED
+        unstressed = _unstressed(case, asked)
+        level = Proven.EXERCISED if unstressed else Proven.STRESSED
     yield Evidence("proven", str(level))
-    if level is Proven.EXERCISED:
-        yield Unproven("how the priority holds under pressure: no pause frame and no ECN mark was seen, or packets were lost")
+    yield Evidence("proven_means", MEANS[level])
+    if unstressed:
+        yield Unproven(f"{PRESSURE}: {unstressed}")
     yield Unproven("that it is so after a reboot: there is no run of another boot to compare with")
 
 
@@ -93,15 +106,19 @@ def _sent_so(found: Sequence[Finding]) -> Iterator[Finding]:
             yield f
 
 
-def _stressed(case: Case, asked: Mapping[str, Member]) -> bool:
-    """Whether PFC or ECN worked somewhere in the runs, and nothing was lost anywhere."""
+def _unstressed(case: Case, asked: Mapping[str, Member]) -> str:
+    """Why the runs do not show the priority under pressure; "" where PFC or ECN worked in them, and nothing was lost anywhere."""
     recording = case.recording("allreduce")
     facts = all_reduce(recording)
     if isinstance(facts, Unreadable):
-        return False
+        return facts.why
     growth = [g for run in facts.runs for node, me in asked.items() for g in _growth(me, run_span(recording, run, node))]
     grew = {g.watched.kind for g in growth if isinstance(g.moved, Value) and g.moved.value and g.name != "rp_cnp_ignored"}
-    return Kind.CONGESTION in grew and not grew & {Kind.LOSS, Kind.DAMAGE} and all(isinstance(g.moved, Value) for g in growth)
+    if grew & {Kind.LOSS, Kind.DAMAGE}:
+        return "packets were lost or damaged in this run"
+    if not all(isinstance(g.moved, Value) for g in growth):
+        return "not every counter of losses, pauses and ECN marks could be read"
+    return "" if Kind.CONGESTION in grew else "this run caused no congestion (no pause frame, no ECN mark)"
 
 
 def _growth(me: Member, span: Span) -> Iterator[Growth]:

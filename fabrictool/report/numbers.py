@@ -7,6 +7,7 @@ from collections.abc import Mapping
 UNITS: Mapping[str, str] = {"_gbytes_per_s": "GB/s", "_gbit_per_s": "Gb/s", "_us": "us", "_ms": "ms", "_s": "s"}
 """Ending of a key -> its unit. Longer endings stand first."""
 BYTES = "_bytes"
+MEANS = "_means"  # ending of a text that explains the evidence before it
 LEAST_SHORT = 10_000_000  # fewer bytes are written in full
 PREFIXES = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"))  # decimal, as the rates
 
@@ -14,7 +15,7 @@ PREFIXES = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"))  # decimal, as the rat
 def spell(key: str, value: str | int | float) -> str:
     """`busbw_gbytes_per_s`, 22.33 -> "busbw 22.33 GB/s". Keys without a unit keep their words, texts stay as they are."""
     if isinstance(value, str):
-        return f"{_words(key)} {value}"
+        return f"which means: {value}" if key.endswith(MEANS) else f"{_words(key)} {value}"
     if key.endswith(BYTES):
         return f"{_words(key.removesuffix(BYTES))} {_bytes(value)}"
     for ending, unit in UNITS.items():

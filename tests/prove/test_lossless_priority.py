@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fabrictool.model import Code, Reason, Status, Unreadable
 from fabrictool.prove.case import Case
-from fabrictool.prove.lossless_priority import judge
+from fabrictool.prove.lossless_priority import MEANS, Proven, judge
 from fabrictool.snapshot import Captured, Snapshot
 from tests.ports.sample import A as IF_A
 from tests.ports.sample import B as IF_B
@@ -35,8 +36,9 @@ def qos(fleet: Fleet, interface: str = IF_B, **changes: Any) -> Fleet:
 def test_healthy_fleets_have_it_exercised(fleet: Fleet) -> None:
     got = verdict(judge, fleet)
     assert got.passes
-    assert got.evidence == {"proven": "exercised"}
-    assert any("pressure" in text for text in got.unproven)
+    assert got.evidence == {"proven": "exercised",
+                            "proven_means": "all nodes agree, and an AllReduce's bytes rode the protected priority"}
+    assert "how the priority holds under pressure: this run caused no congestion (no pause frame, no ECN mark)" in got.unproven
     assert any("reboot" in text for text in got.unproven)
     assert len(got.at("lossless_priority.paper")) == len(fleet.wants) * len(fleet.rails)
     (text,) = {f.got for f in got.at("lossless_priority.paper")}
@@ -230,8 +232,11 @@ def test_pause_or_ecn_is_stress_unless_something_was_lost(name: str) -> None:
     assert got.passes
     assert got.evidence["proven"] == "stressed"
     assert not any("pressure" in text for text in got.unproven)
+    assert got.evidence["proven_means"] == MEANS[Proven.STRESSED]
     fleet.flow("run3", "spark01", B).hw["out_of_sequence"] = 1
-    assert verdict(judge, fleet).evidence["proven"] == "exercised"
+    lossy = verdict(judge, fleet)
+    assert lossy.evidence["proven"] == "exercised"
+    assert "how the priority holds under pressure: packets were lost or damaged in this run" in lossy.unproven
 
 
 @pytest.mark.parametrize("how", ["reset", "reboot"])
@@ -277,3 +282,9 @@ def test_without_a_run_paper_is_all_there_is() -> None:
     assert verdict(judge, Case(case.wants, case.snaps, {"allreduce": single})).codes == {(Code.SINGLE_NODE, UNKNOWN)}
     outside = verdict(judge, Case(case.wants, case.snaps, {"allreduce": sparks(2).recording()}))
     assert (outside.codes, outside.nodes) == ({(Code.BLOCKED, UNKNOWN)}, {"spark03", "spark04"})
+
+
+def test_every_level_is_explained_in_the_manual_page_too() -> None:
+    page = " ".join((Path(__file__).resolve().parents[2] / "checks" / "lossless_priority.py").read_text(encoding="utf-8").split())
+    assert set(MEANS) == set(Proven)
+    assert [level for level in Proven if f" {level} = " not in page] == []

@@ -17,7 +17,7 @@ from fabrictool.report.numbers import spell
     ("idle_s", 5, "idle 5 s"),
     ("share_of_line_rate", 0.893, "share of line rate 0.893"),
     ("runs", 3, "runs 3"),
-    ("proven", "exercised", "proven exercised"),
+    ("proven", "exercised", "proven exercised"), ("proven_means", "so and so", "which means: so and so"),
     ("nccl_version", "2.28.9", "nccl version 2.28.9"),
 ])
 def test_units_stand_behind_numbers(key: str, value: str | int | float, text: str) -> None:
