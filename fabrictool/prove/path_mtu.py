@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fabrictool import ports
 from fabrictool.model import Code, Evidence, Finding, Observed, Said, Status, Subject, SubjectKind, Unproven, Value
@@ -19,6 +19,7 @@ from fabrictool.snapshot import Recording, Snapshot
 CHECK = "path_mtu"
 MOMENT = "ping"
 PATH = f"{CHECK}.ping"
+WHICH_END = "two nodes alone do not show at which of them: a third one would"
 _HEADER = re.compile(r"^PING \S{1,64} \(([0-9a-fA-F.:]{2,45})\)[^\n]{0,120}?\b[0-9]{1,5}\(([0-9]{1,5})\) bytes of data", re.M)
 
 
@@ -128,7 +129,8 @@ def _holes(everyone: Subject, rails: Sequence[_Rail]) -> Iterator[Finding]:
         return
     for rail, one in blamed:
         found = judge_verdict(_common(rail, one.cells), _subject(rail, one), rail.mtu, PATH)
-        yield _with(found, f"{found.got}: {_whose(rail, one)}")
+        told = _with(found, f"{found.got}: {_whose(rail, one)}")
+        yield replace(told, why=f"{told.why}; {WHICH_END}") if one.peer and len(rail.functions) == 2 else told
 
 
 def _blames(rail: _Rail) -> tuple[Blame, ...]:

@@ -99,9 +99,14 @@ _WHY = {
     Verdict.INCONCLUSIVE: "small pings are lost as well: not the MTU, look for link, address, ARP or firewall",
     Verdict.PARTLY_LOST: "some large pings were lost and some came back: the path loses packets, the MTU is not shown",
     Verdict.NOT_PINGED: "the recording holds no whole answer of this ping",
-    Verdict.HOLE: "large pings are lost, small ones pass: a switch port on the way or the peer has a smaller MTU",
+    Verdict.HOLE: "a switch port on the way, or the interface at the other end, takes only smaller packets",
     Verdict.ROUTED_HOLE: "a router on the way says that its next hop is smaller",
     Verdict.LOCAL_MTU: "this node's own interface is smaller, or it has a smaller path MTU cached (`ip route get`)",
+}
+_SEEN = {
+    Verdict.HOLE: "pings of {mtu} bytes are lost, small ones pass",
+    Verdict.ROUTED_HOLE: "pings of {mtu} bytes are refused by a router, small ones pass",
+    Verdict.LOCAL_MTU: "pings of {mtu} bytes are refused by the sending node itself",
 }
 
 
@@ -119,6 +124,6 @@ def judge(verdict: Verdict, subject: Subject, mtu: int, path: str) -> Finding:
     if verdict in HOLES:
         remedy = ("raise the interface's MTU, or `ip route flush cache`" if verdict is Verdict.LOCAL_MTU
                   else "raise the MTU of the switch ports first, then the hosts")
-        return about.fail(f"{mtu} bytes do not pass ({verdict})", want, _WHY[verdict], remedy=remedy)
+        return about.fail(_SEEN[verdict].format(mtu=mtu), want, _WHY[verdict], remedy=remedy)
     return about.unknown(Unreadable(_REASONS[verdict], _WHY[verdict]), want,
                          remedy="" if verdict in (Verdict.TOOL_MISSING, Verdict.TIMEOUT) else "ping the peer by hand")

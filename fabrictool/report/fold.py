@@ -24,8 +24,12 @@ class Folded:
 
     @property
     def where(self) -> str:
-        """Nodes and place."""
-        place = self.finding.subject.place
+        """Nodes and place. Of a pair both its ends."""
+        subject = self.finding.subject
+        if subject.peer and len(self.nodes) == 1:
+            place = replace(subject, peer="").place
+            return f"{self.nodes[0]} with {subject.peer}" + (f"  {place}" if place else "")
+        place = subject.place
         return f"{node_names(self.nodes)}  {place}" if place else node_names(self.nodes)
 
 

@@ -104,7 +104,7 @@ def verdict_line(report: Report, mode: Mode) -> str:
     """The whole report in one line."""
     found = [f for r in report.results for f in r.findings]
     fails = [f for f in found if f.status is Status.FAIL]
-    nodes = fold.node_names(n for n in report.nodes if any(n in f.subject.nodes for f in fails))
+    nodes = fold.node_names(n for n in report.nodes if any(n in (*f.subject.nodes, f.subject.peer) for f in fails))
     bare = sum(1 for f in fails if not f.steps)
     unknown = sum(1 for f in found if f.status is Status.UNKNOWN)
     warn = sum(1 for f in found if f.status is Status.WARN)

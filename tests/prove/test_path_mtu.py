@@ -66,6 +66,10 @@ def test_one_cause_is_one_finding_that_names_it() -> None:
 def test_of_two_nodes_the_pair_is_named() -> None:
     (found,) = worse(case(pings(spoiled(2, "a", "hole", lambda c: True)), 2))
     assert (found.subject.kind, found.subject.nodes, found.subject.peer, found.subject.rail) == (SubjectKind.PAIR, (ONE,), TWO, "a")
+    assert found.got == "pings of 9000 bytes are lost, small ones pass: both ways between spark01 and spark02"
+    assert found.why.endswith("a third one would")
+    (of_three,) = worse(case(pings(spoiled(3, "a", "hole", lambda c: set(c) == {ONE, TWO})), 3))
+    assert "third" not in of_three.why
 
 
 def test_no_pair_of_any_rail_is_one_finding_about_the_fleet() -> None:
@@ -82,7 +86,7 @@ def test_a_small_interface_of_a_node_explains_what_fails_towards_it() -> None:
         row["a"] |= {c: "local" for c in row["a"] if c[0] == TWO}
         (found,) = worse(case(pings(row), count))
         assert (found.subject.kind, found.subject.nodes, found.subject.function) == (SubjectKind.FUNCTION, (TWO,), "enp1s0f0np0")
-        assert "local mtu" in found.got
+        assert "refused by the sending node itself" in found.got
         assert "raise the interface's MTU" in found.remedy
 
 

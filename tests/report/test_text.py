@@ -251,6 +251,16 @@ def test_what_a_judge_over_the_fleet_fails_is_no_difference_that_apply_could_set
     assert "apply" not in text.rpartition("failed on")[2]
 
 
+def test_a_pair_is_told_of_both_its_ends() -> None:
+    pair = Subject(SubjectKind.PAIR, ("spark01",), rail="a", peer="spark02")
+    hole = Finding(Code.PATH_MTU_HOLE, pair, "path_mtu.ping", "", "lost", "passes", "a switch port is smaller", Status.FAIL)
+    report = assemble(INFO, {"path_mtu": ()}, dict.fromkeys(NODES, ()), judged={"path_mtu": Judged((hole,))})
+    text = page(report, Mode.CHECK)
+    assert "\n  spark01 with spark02  rail a\n" in text
+    assert "1 failed on spark[01-02] (exit 1)" in text
+    assert "peer" not in text
+
+
 def test_one_blank_line_before_the_table_whatever_came_last() -> None:
     for report in (plan(command="check"), replace(clean_fleet(), command="check")):
         assert "\n\n\n" not in page(report, Mode.CHECK)
