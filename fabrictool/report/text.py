@@ -31,18 +31,23 @@ def sign(f: Finding) -> tuple[str, str]:
     return _SIGN[f.status], str(f.status)
 
 
-def _steps(page: Page, f: Finding, show: Show) -> None:
-    for step in f.steps:
+def _steps(page: Page, folded: fold.Folded, show: Show, bodies: files.Bodies) -> None:
+    for step in folded.finding.steps:
         page.line("      ", (f"{'write' if isinstance(step, WriteFile) else 'run':<5} ", "dim"),
                   step_line(step).removeprefix("write "))
         if isinstance(step, WriteFile):
-            for row in files.change(step, show.texts, 10**6 if show.verbose else files.SHOWN):
-                page.line("        ", (row[:1] + scrubbed(row[1:]), {"+": "green", "-": "red"}.get(row[:1], "dim")))
+            rows = [row[:1] + scrubbed(row[1:]) for row in files.change(step, show.texts)]
+            again = "" if show.verbose else bodies.seen(f"{step.path} of {fold.node_names(folded.nodes)}", rows)
+            if again:
+                page.prose(again, indent=8, style="dim")
+                continue
+            for row in rows if show.verbose else files.cut(rows, new=not step.before):
+                page.line("        ", (row, {"+": "green", "-": "red"}.get(row[:1], "dim")))
         elif isinstance(step, Run) and step.undo and show.verbose:
             page.line("      ", ("undo  ", "dim"), argv_line(step.undo))
 
 
-def _finding(page: Page, folded: fold.Folded, show: Show) -> None:
+def _finding(page: Page, folded: fold.Folded, show: Show, bodies: files.Bodies) -> None:
     f = folded.finding
     mark, word = sign(f)
     head = f"  {mark} {word:<7} "
@@ -67,7 +72,7 @@ def _finding(page: Page, folded: fold.Folded, show: Show) -> None:
         page.field("why", scrubbed(f.why))
     if f.risk is Risk.FLAP:
         page.field("risk", f"flap: {FLAP}", style="magenta")
-    _steps(page, f, show)
+    _steps(page, folded, show, bodies)
     if f.remedy:
         page.field("fix", scrubbed(f.remedy))
 
@@ -78,7 +83,7 @@ def _shown(result: Result, report: Report, show: Show) -> Sequence[Finding]:
     return [f for f in wanted if show.verbose or not fold.said_by_reach(f, lost)]
 
 
-def _result(page: Page, result: Result, report: Report, show: Show) -> bool:
+def _result(page: Page, result: Result, report: Report, show: Show, bodies: files.Bodies) -> bool:
     """Whether anything was printed under the result's own line."""
     shown = _shown(result, report, show)
     if show.mode is not Mode.CHECK and not shown:
@@ -88,7 +93,7 @@ def _result(page: Page, result: Result, report: Report, show: Show) -> bool:
     for where, members in fold.groups(fold.fold(shown)):
         page.line("  ", (where, "bold"))
         for folded in members:
-            _finding(page, folded, show)
+            _finding(page, folded, show, bodies)
     numbers = {k: v for k, v in result.evidence.items() if show.verbose or (show.mode is Mode.CHECK and k not in COUNTS)}
     if numbers:
         page.field("seen", scrubbed(", ".join(spell(k, v) for k, v in numbers.items())), indent=2)
@@ -140,7 +145,8 @@ def render(report: Report, stream: TextIO, show: Show) -> None:
         page.line(("simulated: a lab with stand-ins, not hardware", "bold magenta"))
     page.line()
     order = sorted(report.results, key=lambda r: min((fold.rank(f) for f in r.findings), default=(9, 9)))
-    printed = [_result(page, r, report, show) for r in order]
+    bodies = files.Bodies()
+    printed = [_result(page, r, report, show, bodies) for r in order]
     if show.mode is Mode.CHECK and any(printed) and not _shown(order[-1], report, show):  # else there is one already
         page.line()
     totals.show(report, page)

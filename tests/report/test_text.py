@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 
 from fabrictool.model import Code, Finding, Reason, Report, Run, Status, Subject, SubjectKind, Unreadable, WriteFile
 from fabrictool.report.exit import Mode
+from fabrictool.report.files import instead
 from fabrictool.report.json import tree
 from fabrictool.report.show import Show
 from fabrictool.report.text import render
 from fabrictool.room import About
 from fabrictool.snapshot import Snapshot
 from fabrictool.verdict import Judged, assemble
-from tests.report.reports import INFO, NODES, TEXTS, drifted, finding, passing, plan
+from tests.report.reports import INFO, NODES, TEXTS, at, drifted, finding, passing, plan
 
 GOLDEN = Path(__file__).parent / "golden"
 NEXT = "fabrictool apply -i inventories/spark4.py    # asks first; some steps take a link down for a moment"
@@ -161,9 +162,38 @@ def test_new_changed_and_unknown_files() -> None:
     assert "+ add" in new
     assert "text is not at hand" in shown(WriteFile("/etc/x", "A=1\n", "f" * 64))
     long = WriteFile("/etc/long", "".join(f"L{i}=1\n" for i in range(100)), "")
-    assert "76 more lines" in shown(long)
+    assert "94 more lines" in shown(long)  # of a new file a beginning is enough to see what it is
     assert "L99=1" not in shown(long)
     assert "L99=1" in shown(long, verbose=True)
+
+
+def test_a_file_that_is_the_same_elsewhere_is_shown_once() -> None:
+    def unit(node: str, interface: str, mac: str, end: str = "end", lines: int = 0) -> Finding:
+        text = "".join([f"# of {interface}\n", f"match {mac}\n", f"name-{interface}.link\n", "x=1\n" * lines, f"{end}\n"])
+        step = WriteFile(f"/etc/{interface}.conf", text, "")
+        return Finding(Code.LINK_MTU_PERSISTED, at(node, interface), "link.mtu", "mtu", "none", "9000", steps=(step,))
+
+    one = unit("spark01", "eth0", "02:5b:00:00:01:01")
+    other = unit("spark01", "eth1", "02:5b:00:00:01:02")
+    peer = unit("spark02", "eth0", "02:5b:00:00:02:01")
+    text = page(plan({"spark01": (one, other), "spark02": (peer,)}))
+    assert text.count("match") == 1
+    told = " ".join(text.split())
+    assert ("(the same as /etc/eth0.conf of spark01 above, with eth1 for eth0, 02:5b:00:00:01:02 for 02:5b:00:00:01:01)") in told
+    assert "(the same as /etc/eth0.conf of spark01 above, with 02:5b:00:00:02:01 for 02:5b:00:00:01:01)" in told
+    assert page(plan({"spark01": (one, other), "spark02": (peer,)}), verbose=True).count("match") == 3
+    odd = unit("spark01", "eth1", "a", end="eth0")
+    assert "the same as" not in page(plan({"spark01": (unit("spark01", "eth0", "a", end="eth0"), odd)}))
+    long = [unit("spark01", "eth0", "a", lines=100), unit("spark01", "eth1", "a", end="else { other }", lines=100)]
+    assert "the same as" not in page(plan({"spark01": long}))  # what was left out differs
+
+
+def test_words_that_stand_for_others() -> None:
+    assert instead(("a b", "a"), ("a b", "a")) == {}
+    assert instead(("c b", "c"), ("a b", "a")) == {"a": "c"}
+    assert instead(("c b", "a"), ("a b", "a")) is None  # not everywhere
+    assert instead(("a", "b"), ("a b",)) is None
+    assert instead(("+a",), ("-a",)) is None
 
 
 def test_ascii_streams_get_ascii() -> None:
