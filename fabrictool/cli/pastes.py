@@ -48,6 +48,9 @@ def take(names: Sequence[str]) -> Taken:
         if not name.strip():  # "$LOG" of an unset variable: Path("") is the folder at hand, with all that lies in it
             raise Stop(Exit.USAGE, "an empty name: name a file or a folder (`.` for this one), or - for stdin")
         path = Path(name)
+        if taken.size >= MAX_TOTAL:
+            taken.notes.append(f"{name}: not read: what came before it is {taken.size >> 20} MiB already")
+            continue
         try:
             if path.is_dir():
                 _folder(path, taken)

@@ -14,7 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from fabrictool.cli import run
+from fabrictool.cli import pastes, run
 from fabrictool.model import RESERVED, Code
 from tests.collective.nccl_log import Job
 from tests.diagnose.table import CAPTURES, PASTES
@@ -233,3 +233,13 @@ def test_an_empty_name_is_not_the_folder_at_hand(tmp_path: Path, capsys: Capsys,
         assert run(["diagnose", name]) == 64
         assert "an empty name" in capsys.readouterr().err
     assert run(["diagnose", "."]) != 64
+
+
+@pytest.mark.parametrize(("limit", "read"), [(10, False), (pastes.MAX_TOTAL, True)])
+def test_what_is_named_one_by_one_is_bounded_too(limit: int, read: bool, capsys: Capsys, tmp_path: Path,
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pastes, "MAX_TOTAL", limit)
+    monkeypatch.chdir(tmp_path)
+    Path("second.txt").write_text(Path(paste("qos-trust-pcp")).read_text())
+    assert run(["diagnose", paste("qos-trust-pcp"), "second.txt"]) == 1
+    assert ("second.txt: not read" in " ".join(capsys.readouterr().out.split())) is not read
