@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from fabrictool.collective.model import Ending, ErrorKind, RunError, TestRun
@@ -72,6 +73,10 @@ def _after_result(run: TestRun, ending: Ending, rc: int | None, about: _About) -
 
 
 DIED = "look at that node: dmesg for OOM, Xid and segfaults, then the last lines of that rank's log"
+OOM = re.compile(r"oom[_-]kill|Out Of Memory")  # Slurm's words where the limit of the job's control group was met
+OOM_WHY = "the job's memory limit was met, and the kernel killed a process of this step"
+OOM_FIX = "give the job more memory (--mem, --mem-per-cpu, --mem-per-gpu), or let it take less: batch, cache, workers; dmesg on that " \
+    "node names the process"
 
 
 def _without_result(run: TestRun, ending: Ending, rc: int | None, about: _About) -> Finding:
@@ -93,6 +98,11 @@ def _without_result(run: TestRun, ending: Ending, rc: int | None, about: _About)
         return _late(run, rc, about, first.get(ErrorKind.TIMEOUT))
     if ErrorKind.DIED in first or rc in SIGNALLED:
         error = first.get(ErrorKind.DIED)
+        hungry = next((e for e in run.of_kind(ErrorKind.DIED) if OOM.search(e.text)), None)
+        if hungry is not None:
+            if run.of_nccl_tests:
+                return about(Code.RANK_DIED, hungry).fail(hungry.text, WANT, OOM_WHY, remedy=OOM_FIX)
+            return about(Code.OOM_KILLED, hungry).fail(hungry.text, "no process killed", OOM_WHY, remedy=OOM_FIX)
         return about(Code.RANK_DIED, error).fail(error.text if error else f"no closing line{_status(rc)}", WANT,
                                                  "a process died before the run came to its end", remedy=DIED)
     failed = first.get(ErrorKind.NCCL) or first.get(ErrorKind.CUDA)

@@ -20,6 +20,7 @@ _TELLS: Mapping[Code, str] = {
     Code.SINGLE_NODE: r"nNodes 1 |via (?:P2P|SHM)|#  Rank ",
     Code.WRONG_RESULT: r"Out of bounds values", Code.NO_RESULT: r"Avg bus bandwidth|USAGE: |Test NCCL failure|Collective test",
     Code.TOO_FEW_GPUS: r"Invalid number of GPUs", Code.BAD_ARGUMENT: r"invalid size|invalid option", Code.RANK_DIED: r"noticed that|Killed",
+    Code.OOM_KILLED: r"oom[_-]kill|Out Of Memory",
     Code.SIZE_REDUCED: r"Reducing maxBytes", Code.INIT_HANG: r"Init START|Bootstrap", Code.NCCL_WRONG_INTERFACE: r"OOB |Bootstrap ?: Using",
     Code.SHM_ON_NVLINK: r"via SHM", Code.NCCL_MIXED: r"NCCL version", Code.LOG_MISSING: r"# +Rank +\d|nranks \d",
     Code.GDR_MISSING: r"via NET/IB|GPU Direct RDMA Disabled", Code.RUN_TIMEOUT: r"Test timeout|TIME LIMIT|time limit",

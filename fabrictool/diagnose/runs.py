@@ -87,7 +87,8 @@ def _run(group: Group) -> Judged:
     findings = [*(f for f in own if f.code is Code.WRONG_RESULT and f.status is Status.FAIL), *symptoms_of, *own, *told,
                 *crowd(hosts, PATH), *one_node(run, subject, told), *bandwidth(run, subject, first.wants)]
     unproven = (NO_LOG,) if not seen.processes and run.concluded and not hosts else unproven_of(told)
-    return Judged(Kind.NCCL_TESTS, group.pieces, proven(findings, group.pieces), described(run), unproven)
+    kind = Kind.NCCL_TESTS if run.of_nccl_tests or seen.processes else Kind.PROGRAM  # a launcher's lines may be anybody's
+    return Judged(kind, group.pieces, proven(findings, group.pieces), described(run), unproven)
 
 
 NO_LOG = "which transport carried it: there are no lines of NCCL's log (NCCL_DEBUG=INFO)"
