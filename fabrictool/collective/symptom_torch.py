@@ -61,7 +61,31 @@ def _clients(m: re.Match[str]) -> Told:
                 "look at the logs of the ranks that are missing; compare MASTER_ADDR, WORLD_SIZE and RANK")
 
 
+# Python's own last line of a traceback, in full: programs also speak of these errors where they go on without.
+_OOM = re.compile(r"(?:\btorch\.(?:cuda\.)?OutOfMemoryError|\bRuntimeError): CUDA out of memory\. Tried to allocate "
+                  r"(?P<size>[0-9.]{1,12} [KMGT]?i?B)(?P<rest>.{0,600})")
+_ROOM = re.compile(r"total capacity of (?P<total>[0-9.]{1,12} [KMGT]iB) of which (?P<free>[0-9.]{1,12} (?:[KMGT]iB|bytes)) is free")
+_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([A-Za-z0-9_.]{1,120})'")
+
+
+def _out_of_memory(m: re.Match[str]) -> Told:
+    room = _ROOM.search(m["rest"])
+    left = f", of which {room['free']} of {room['total']} was free" if room else ""
+    return Told(Code.RANK_DIED, f"this rank died for want of GPU memory: it asked for {m['size']} more{left}; the others wait for it",
+                "let the rank take less: batch, sequence length, gpu_memory_utilization, mem-fraction; nvidia-smi on its node shows what "
+                "else holds memory there")
+
+
+def _no_module(m: re.Match[str]) -> Told:
+    name = m[1].partition(".")[0]
+    what = "no PyTorch" if name == "torch" else f"no module {name}"
+    return Told(Code.LAUNCH_FAILED, f"this Python has {what}: the program ended where it asked for it",
+                f"start it with the venv or image that has {name}, the same on all nodes: `python3 -c 'import {name}'` on each tells")
+
+
 RULES: tuple[Rule, ...] = (
+    Rule(("CUDA out of memory",), _OOM, _out_of_memory),
+    Rule(("ModuleNotFoundError",), _MODULE, _no_module),
     Rule(("connectFullMesh failed", "pair.cc:"), _MESH, _mesh),
     Rule(("Unable to find address for",), _ADDRESS, _no_address),
     rule(r"Unable to resolve hostname to a \(local\) address.{0,80}[Uu]sing the loopback address", Code.GLOO_LOOPBACK,

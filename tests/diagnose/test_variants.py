@@ -23,7 +23,8 @@ SOME = ("qos-trust-pcp", "dcb-map", "gids-no-ipv4", "hosts-loopback", "nccl-tcp"
 TOGETHER = ({"env", "qos"}, {"env", "ip"}, {"env", "dcb"}, {"dcb", "qos"}, {"nccl", "run"}, {"nccl", "qos"}, {"env", "devinfo"},
             {"env", "rdma"}, {"nccl", "gloo"}, {"env", "ibdev2netdev"}, {"run", "qos"}, {"kernel", "program"},
             {"gloo", "program"}, {"own", "program"}, {"own", "gloo"}, {"own", "faulthandler"}, {"own", "nccl"}, {"own", "run"},
-            {"slurm", "run"}, {"slurm", "nccl"}, {"slurm", "own"}, {"slurm", "program"}, {"slurm", "gloo"}, {"slurm", "python"})
+            {"slurm", "run"}, {"slurm", "nccl"}, {"slurm", "own"}, {"slurm", "program"}, {"slurm", "gloo"}, {"slurm", "python"},
+            {"python", "program"}, {"python", "gloo"}, {"python", "own"}, {"python", "run"}, {"python", "nccl"})
 
 
 @pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)

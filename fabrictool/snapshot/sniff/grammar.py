@@ -100,7 +100,8 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar(Kind.PROGRAM, r".{0,300}(?:Gloo connectFullMesh|timed out connecting: SO_ERROR"
                           r"|Unable to resolve hostname to a \(local\) address|Unable to find address for: |\[c10d\]|torch\.distributed"
                           r"|ProcessGroupNCCL|ProcessGroupGloo|TCPStore|shm_broadcast|torch\.OutOfMemoryError|CUDA out of memory"
-                          r"|NCCL error|DistBackendError|Watchdog caught)"
+                          r"|torch\.cuda\.OutOfMemoryError|NCCL error|DistBackendError|Watchdog caught)"
+                          r"|ModuleNotFoundError: No module named '"
                           r"|Traceback \(most recent call last\)"),
     Grammar(Kind.ENV, rf"(?:export\s+|declare -x |Environment=\"?|-e ?|\s+-\s+)?(?:{VARIABLES})\s*=|\[Service\]$"
                    rf"|\s*-\s+name:\s+[\"']?(?:{VARIABLES})[\"']?$",
