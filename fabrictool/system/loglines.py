@@ -1,6 +1,9 @@
 """Lines of a kernel log in every form in which they are met, as (when, message). Never raises; what is no kernel line is left out.
 
     [12345.678901] TEXT                       dmesg; with `<6>`, `[T123]` (CONFIG_PRINTK_CALLER) or `kern  :info  :` (-x) before TEXT
+    [12345.678] TEXT                          the same, shortened by whoever passed it on
+    [12345.678901 <    0.000012>] TEXT        dmesg -d; also with -T
+    [  +0.000012] TEXT, [Aug 1 10:00] TEXT    dmesg -H and -e: when the line before came, and the minute where it changes
     [Sat Aug  1 10:00:00 2026] TEXT           dmesg -T
     2026-08-01T10:00:00,123456+02:00 TEXT     dmesg --time-format iso
     2026-08-01T10:00:00+0200 HOST kernel: TEXT     journalctl -o short-iso; with a fraction: short-iso-precise, rsyslog
@@ -24,8 +27,10 @@ _DMESG_ISO = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d),(\d{1,9})([+-]\d\d:?\
 _LOG_ISO = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)? (?=\S)")
 _SYSLOG = re.compile(r"(?:<\d{1,3}>)?[A-Z][a-z]{2} [ \d]?\d \d\d:\d\d:\d\d(?:\.\d{1,9})? (?=\S)")
 _OWNER = re.compile(r"(?:\S{1,255} )?([^\s:\[\]]{1,64})(?:\[\d{1,10}\])?: ?")
-_UPTIME = re.compile(r"(?:<\d{1,3}>)?\[ {0,8}(\d{1,10}\.\d{1,9})\] ?(?:\[ {0,8}[TC]?\d{1,10}\] ?)?")
-_DATED = re.compile(r"\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\] ?")
+_SINCE = r"(?: <[ +]{0,9}\d{1,9}\.\d{1,9}>)?"
+_UPTIME = re.compile(rf"(?:<\d{{1,3}}>)?\[ {{0,8}}(\d{{1,10}}\.\d{{1,9}}){_SINCE}\] ?(?:\[ {{0,8}}[TC]?\d{{1,10}}\] ?)?")
+_DATED = re.compile(rf"\[(?:[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} [ \d]\d \d\d:\d\d:\d\d \d{{4}}{_SINCE}"
+                    r"|[A-Z][a-z]{2} {0,2}\d{1,2} \d\d:\d\d| {0,9}\+\d{1,9}\.\d{1,9})\] ?")
 _DECODED = re.compile(r"([a-z0-9]{3,8}) {0,6}:(?:emerg|alert|crit|err|warn|notice|info|debug) {0,6}: ?")
 _KMSG = re.compile(r"\d{1,4},\d{1,12},(\d{1,18}),[^;\s]{1,64};")
 

@@ -106,6 +106,11 @@ LOCKUPS = ("watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [python3:4101]", "
 
 STAMPS = {
     "dmesg": "[{up:>12.6f}] {text}",
+    "dmesg, shortened": "[{up:.3f}] {text}",
+    "dmesg -d": "[{up:>12.6f} <    1.000000>] {text}",
+    "dmesg -H": "[  +1.000000] {text}",
+    "dmesg -e": "[Aug  1 10:00] {text}",
+    "dmesg -T -d": "[Sat Aug  1 10:00:{s:02d} 2026 <    1.000000>] {text}",
     "dmesg with caller": "[{up:>12.6f}][ T4101] {text}",
     "dmesg -x": "kern  :err   : [{up:>12.6f}] {text}",
     "dmesg -r": "<4>[{up:>12.6f}] {text}",

@@ -108,6 +108,10 @@ GRAMMARS: tuple[Grammar, ...] = (
             rest=r"(?:export\s+|declare -x )?[A-Za-z_]\w*=|#|Environment|EnvironmentFile|\[\w+\]$|\w+=|\s+-\s+[A-Z_0-9]+="
                  r"|\s*-\s+name:\s|\s+value:"),
     Grammar(Kind.NCCL_LOG, r".{0,300}\bNCCL (?:INFO|WARN) |.{0,300}\bvia NET/\w|NET/(?:IB|Socket) ?: "),
+    # Shortened stamps, dmesg -d, -H and -e. Last, because other programs stamp their lines alike.
+    Grammar(Kind.KERNEL, r"(?:<\d+>)?\[(?: {0,6}\d{1,8}\.\d{3,9}(?: <[ +\d.]{3,24}>)?| {0,9}\+\d{1,9}\.\d{3,9}"
+                         r"|[A-Z][a-z]{2} {0,2}\d{1,2} \d\d:\d\d"
+                         r"|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4} <[ +\d.]{3,24}>)\] \S"),
 )
 LOGS = frozenset(g.kind for g in GRAMMARS if g.rest is None)
 # Kinds whose lines stand inside another kind's output without ending it.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fabrictool.snapshot.sniff import jsontext, prompt
 from fabrictool.snapshot.sniff.clean import FENCE
 from fabrictool.snapshot.sniff.grammar import INSIDE, LOGS, goes_on, once, start
-from fabrictool.snapshot.sniff.model import Kind, Line, Piece, Stream
+from fabrictool.snapshot.sniff.model import LOOK, Kind, Line, Piece, Stream
 
 
 @dataclass(slots=True)
@@ -50,6 +50,7 @@ class _Open:
         return not self.over or process(line.text) in self.processes
 
 
+_NO_TOOL = re.compile(r"(?:command not found|: not found)\s*$")
 NEAR = 50  # blocks before a run among which its early log lines may be
 _PROCESS = re.compile(r"(?:\[[\d :.+-]{8,40}\] )?([\w.-]{1,80}:\d{1,9}):\d{1,9} ")
 
@@ -131,7 +132,10 @@ def _blocks(section: _Section) -> Iterator[_Open]:
         at = _end(section.kind, section.lines)
         yield from _merged([*_one_kind(section.kind, section.lines[:at]), _Open(Kind.UNKNOWN, section.lines[at:])])
         return
-    yield from _merged(list(_by_content(section)))
+    found = _merged(list(_by_content(section)))
+    if section.kind is not None and found and found[0].kind is Kind.UNKNOWN and _NO_TOOL.search(found[0].lines[0].text[:LOOK]):
+        found[0].kind = section.kind  # the command's own answer, whatever was pasted after it
+    yield from found
 
 
 def _only(section: _Section, kind: Kind) -> bool:
