@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from fabrictool.collective import kvtransfer, ucx
 from fabrictool.collective.ucx_judge import judge_ucx
@@ -19,6 +20,7 @@ from fabrictool.system.events import Device, Event, Hung, Link, Oom, Server, Tro
 from fabrictool.system.phases import READINGS, Phase
 
 KERNEL = frozenset({Kind.KERNEL})
+AGAIN = "take a second dump some seconds later, or let `fabrictool check hang -i INVENTORY` look at all ranks while it hangs"
 STACKS = frozenset({Kind.PY_SPY, Kind.GDB, Kind.FAULTHANDLER})
 UCX = frozenset({Kind.UCX, Kind.UCX_INFO})
 
@@ -112,8 +114,9 @@ def judge_stacks(cases: Sequence[Case]) -> Iterator[Judged]:
             at = stacks.stand(dump)
             line = next((ln for ln in case.piece.lines if at.frame and at.frame.name in ln.text), case.piece.lines[0])
             stands.append((case, dump, at, line))
-    findings = [quoted(f, case.piece, [line]) for case, dump, at, line in stands for f in [_stand(case, dump, at, len(stands))]]
     waiting = [s for s in stands if s[2].phase.waits]
+    gone = [f for case in cases for f in _gone(case, len(waiting))]
+    findings = [quoted(f, case.piece, [line]) for case, dump, at, line in stands for f in [_stand(case, dump, at)]]
     apart = [s for s in stands if not s[2].phase.waits and s[2].phase is not Phase.UNKNOWN]
     if waiting and apart and len(stands) > 1:
         case, dump, at, line = apart[0]
@@ -123,6 +126,7 @@ def judge_stacks(cases: Sequence[Case]) -> Iterator[Judged]:
             f"{who} stands {at}, {others}", "all ranks in one phase", "the others wait for this one, or for a rank whose"
             " stack is not here", remedy="look at what this process does or waits for; then at ranks that are not in this input")
         findings = [*(f for f in findings if f.code is not Code.NOTHING_KNOWN), quoted(odd, case.piece, [line])]
+    findings += gone
     if not findings:
         findings = [_nothing(cases[0], "a stack dump", "no thread of it could be read",
                              "paste the whole dump: py-spy dump --native --pid PID")]
@@ -131,14 +135,41 @@ def judge_stacks(cases: Sequence[Case]) -> Iterator[Judged]:
                  ("that a process hangs: a dump is one moment; take two, some seconds apart",))
 
 
-def _stand(case: Case, dump: stacks.Dump, at: stacks.Stand, total: int) -> Finding:
+def _gone(case: Case, waiting: int) -> Iterator[Finding]:
+    """py-spy came to no stack. That a process was gone tells neither how it ended, nor whether it should have gone on."""
+    said = next(case.piece.find(r"^Error: Failed to get process executable name|^Permission Denied: Try running again"), None)
+    if case.piece.kind is not Kind.PY_SPY or said is None:
+        return
+    path = "system.stack.gone"
+    denied = next(case.piece.find(r"[Pp]ermission [Dd]enied|os error 13\b"), None)
+    absent = next(case.piece.find(r"No such file or directory|os error 2\b"), None)
+    if denied is not None:
+        made = About(Code.NEEDS_ROOT, case.subject, path, "").fail(
+            "py-spy may not look at this process", "a stack", "it reads another process's memory", status=Status.UNKNOWN,
+            remedy="run it as root; in a container with --cap-add SYS_PTRACE")
+    elif absent is not None:
+        others = f"; {waiting} in this input stand{'s' * (waiting == 1)} where a rank waits for another one" if waiting else ""
+        made = About(Code.RANK_DIED, case.subject, path, "").fail(
+            "the process was gone when py-spy looked", "a process that runs", "whether it ended by itself or was killed this does not "
+            f"tell, nor whether the pid is one of another container{others}", status=Status.UNKNOWN,
+            remedy="look at the end of that rank's own log, and at the kernel log of its node (OOM, Xid)")
+    else:
+        made = _nothing(case, "py-spy came to no stack", "its message is cut before the cause: the process is gone, or py-spy is not root",
+                        "paste the whole message; run py-spy as root")
+    yield quoted(made, case.piece, [ln for ln, _ in (said, denied or absent or said)])
+
+
+def _stand(case: Case, dump: stacks.Dump, at: stacks.Stand) -> Finding:
     who = f"pid {dump.pid}" if dump.pid else "a process"
     about = About(Code.RANK_HANGS, case.subject, f"system.stack.{dump.pid or who}", "")
     reading = READINGS[at.phase]
     if at.phase.init or at.phase is Phase.NIXL:
         code = {Phase.GLOO_CONNECT: Code.GLOO_CONNECT, Phase.NCCL_BOOTSTRAP: Code.INIT_HANG, Phase.NCCL_CONNECT: Code.INIT_HANG,
                 Phase.NCCL_INIT: Code.INIT_HANG, Phase.NCCL_ID: Code.INIT_HANG}.get(at.phase, Code.RANK_HANGS)
-        return About(code, about.subject, about.path, "").fail(f"{who}: {at}", "past its start", reading.means, remedy=reading.do)
+        made = About(code, about.subject, about.path, "").fail(f"{who}: {at}", "past its start", reading.means, remedy=reading.do)
+        late = dump.tool == stacks.FAULT and next(case.piece.find(r"^Timeout \("), None) is not None  # its own limit passed while it stood
+        return made if late else replace(made, status=Status.UNKNOWN, remedy=f"{reading.do}; {AGAIN}", why="it starts, or hangs there: one "
+                                         f"dump does not tell. If it hangs: {reading.means}")
     if at.phase.waits or at.phase is Phase.ENGINE:
         return about.warn(f"{who}: {at}", "progress", reading.means, remedy=reading.do)
     return _nothing(case, f"{who}: {at}", reading.means, reading.do)

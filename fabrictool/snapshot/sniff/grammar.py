@@ -82,8 +82,9 @@ GRAMMARS: tuple[Grammar, ...] = (
     Grammar(Kind.NETPLAN, r"network:\s*(?:\{.*|#.*)?$", rest=r"\s+\S|#|\}"),
     Grammar(Kind.NM_KEYFILE, r"\[connection\]$", once=r"\[connection\]", rest=r"\[[\w-]+\]$|[\w.-]+=|#"),
     Grammar(Kind.NETWORKD, r"\[(?:Match|Network|Link)\]$", once=r"\[Match\]", rest=r"\[\w+\]$|\w+=|[#;]"),
-    Grammar(Kind.PY_SPY, r"Process \d+: |Python v\d+\.\d|Thread (?:0x)?[0-9A-Fa-f]+ \((?:active|idle)", once="Process ",
-            rest=r"\s+\S|Thread "),
+    Grammar(Kind.PY_SPY, r"Process \d+: |Python v\d+\.\d|Thread (?:0x)?[0-9A-Fa-f]+ \((?:active|idle)"
+                         r"|Error: Failed to get process executable name|Permission Denied: Try running again with elevated permissions",
+            once="Process |Error: Failed|Permission Denied:", rest=r"\s+\S|Thread |Caused by:|Stack backtrace:|Reason: "),
     Grammar(Kind.FAULTHANDLER, r"Timeout \((?:\d{1,4} days?, )?\d{1,3}:\d\d:\d\d(?:\.\d{1,6})?\)!$"
                                r"|(?:Current thread|Thread) 0x[0-9A-Fa-f]{1,16} .{0,120}\(most recent call first\):$",
             once=r"Timeout \(", rest=r"\s+\S|(?:Current thread|Thread) "),
