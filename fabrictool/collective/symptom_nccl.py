@@ -56,8 +56,9 @@ RULES: tuple[Rule, ...] = (
     rule("Unable to open device", Code.NCCL_NO_DEVICE, "an RDMA device could not be opened: no permission for /dev/infiniband/uverbs*",
          "start the container with --device /dev/infiniband and IPC_LOCK, or put the user into the device's group"),
     rule(r"Failed to initialize any NET plugin|Error ?: network \w{1,32} not found", Code.NCCL_NO_DEVICE,
-         "the network that NCCL_NET asks for is not there: no RDMA device is active and matches NCCL_IB_HCA, or libibverbs or "
-         "/dev/infiniband is missing", "look at the rdma and env checks of the node; in a container at --device /dev/infiniband",
+         "no RDMA device is active and matches NCCL_IB_HCA, so the network that NCCL_NET asks for is not there; or libibverbs or "
+         "/dev/infiniband is missing", "compare NCCL_IB_HCA with `rdma link`: each name in it must be there and ACTIVE; "
+         "`fabrictool check rdma env -i INVENTORY` does so. In a container without devices: start it with --device /dev/infiniband",
          "NET plugin", "not found"),
     Rule(("onnect to ",), _REFUSED, _connect),
     Rule(("Connect:", "socketStartConnect", "socketPollConnect"), _POLL, _connect),

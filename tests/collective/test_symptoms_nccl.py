@@ -66,6 +66,12 @@ def test_symptoms(text: str, code: Code, says: str) -> None:
     assert (healthy.causes, healthy.after, healthy.stuck) == ((), (), ())
 
 
+def test_a_device_that_is_not_there_is_first_a_question_of_its_name() -> None:
+    got, _ = found(capture("badhca.txt"))
+    assert got.root
+    assert got.root.fix.startswith("compare NCCL_IB_HCA with `rdma link`")
+
+
 @pytest.mark.parametrize(("name", "code"), [
     ("badif.txt", Code.NCCL_NO_INTERFACE), ("badhca.txt", Code.NCCL_NO_DEVICE), ("wrongnccl.txt", Code.NCCL_BAD_SETTING),
 ])
