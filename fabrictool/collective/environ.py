@@ -17,7 +17,7 @@ ON_NODE = (*COMMON, "NCCL_SOCKET_IFNAME", "NCCL_IB_GID_INDEX")
 # Read only when a queue pair is made: without RDMA their absence says nothing.
 WITH_RDMA = ("NCCL_IB_", "NCCL_NET_")
 REMEDY = "the variable did not reach the ranks: mpirun needs -x NAME, containers -e or --env-file, units Environment="
-OTHER = "see who sets it: the environment of the job (it wins), ~/.nccl.conf, then /etc/nccl.conf; run the env check"
+OTHER = "see who sets it: the environment of the job (it wins), ~/.nccl.conf, then /etc/nccl.conf; `fabrictool check env -i INVENTORY`"
 
 
 def _values(process: Process, name: str) -> tuple[str, ...]:

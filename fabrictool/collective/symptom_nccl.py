@@ -33,8 +33,8 @@ def _connect(m: re.Match[str]) -> Told:
         return Told(Code.NCCL_WRONG_INTERFACE, f"a peer gave {to} as its address: {why}", "set NCCL_SOCKET_IFNAME on the peer to the "
                     "interface that other nodes reach (`=ifname`)", weight)
     return Told(Code.BOOTSTRAP_BLOCKED, f"no connection to {to or 'a peer'} ({what}): a firewall on ephemeral ports, an address in another "
-                "subnet, or the peer died or came late", "run the bootstrap_tcp check; compare the address with the spec's bootstrap "
-                "subnet; look at nft or ufw on that node, and at its own log", weight)
+                "subnet, or the peer died or came late", "`fabrictool check bootstrap_tcp -i INVENTORY`; compare the address with the "
+                "spec's bootstrap subnet; look at nft or ufw on that node, and at its own log", weight)
 
 
 def _token(m: re.Match[str]) -> Told:
@@ -63,14 +63,15 @@ RULES: tuple[Rule, ...] = (
     Rule(("onnect to ",), _REFUSED, _connect),
     Rule(("Connect:", "socketStartConnect", "socketPollConnect"), _POLL, _connect),
     rule(_RETRY, Code.BOOTSTRAP_BLOCKED, "no connection to a peer: a firewall on ephemeral ports, an address in another subnet, or the "
-         "peer died or came late", "run the bootstrap_tcp check; look at the peer's own log", "Call to connect", weight=Weight.RETRY),
+         "peer died or came late", "`fabrictool check bootstrap_tcp -i INVENTORY`; look at the peer's own log", "Call to connect",
+         weight=Weight.RETRY),
     Rule(("Unrecognized element token",), _TOKEN, _token),
     rule(r"no algorithm/protocol available", Code.NCCL_BAD_SETTING, "NCCL_ALGO and NCCL_PROTO leave no way to run this collective",
          "unset NCCL_ALGO and NCCL_PROTO, or allow Ring and Simple", "no algorithm/protocol"),
     Rule(("Message truncated",), re.compile(r"Message truncated : received ([0-9]{1,12}) bytes instead of ([0-9]{1,12})"), _message),
     rule("Mismatched NCCL version", Code.NCCL_MIXED, "ranks run different versions of NCCL", "use the same image digest on every node"),
     rule("Detected mixed local Net device counts", Code.NCCL_MIXED, "one node has fewer RDMA devices than another",
-         "look for a port that is down: the rdma and link checks of the nodes"),
+         "look for a port that is down: `fabrictool check rdma link -i INVENTORY`"),
     rule(r"Duplicate GPU detected", Code.LAUNCH_FAILED, "two ranks were given the same GPU",
          "give each local rank its own GPU: CUDA_VISIBLE_DEVICES, NCCL_TESTS_DEVICE, or one rank per GPU", "Duplicate GPU"),
     rule(r"(?:Error while creating shared memory segment|posix_fallocate failed).{0,120}|"

@@ -49,7 +49,8 @@ def _queue_pair(m: re.Match[str]) -> Told:
     weight = Weight.RETRY if "retrying" in m["rest"] else Weight.CAUSE
     if errno == 22:
         return Told(Code.RDMA_CONNECT, f"a queue pair{where} was refused (invalid argument): NCCL_IB_GID_INDEX points at an empty or wrong "
-                    "entry", "unset NCCL_IB_GID_INDEX on NCCL 2.21 and later; look at the gids check", weight)
+                    "entry", "unset NCCL_IB_GID_INDEX on NCCL 2.21 and later; look at "
+                    "`fabrictool check gids -i INVENTORY`", weight)
     if errno == 101:
         return Told(Code.RDMA_CONNECT, f"no route from the GID{where}: link-local, IPv6 without a route, or the interface has no address"
                     + _subnets(m["rest"]), "give the device's interface its address, or leave the device out of NCCL_IB_HCA", weight)
@@ -59,9 +60,10 @@ def _queue_pair(m: re.Match[str]) -> Told:
     if errno == 110:
         return Told(Code.RDMA_CONNECT, f"a queue pair{where} found no way to its peer{_subnets(m['rest'])}: crossed rails or cables, "
                     "different subnets, or a neighbour that answers on the wrong interface",
-                    "compare the subnets of both GIDs; NCCL_CROSS_NIC=0 where rails do not reach each other; run the path_mtu check",
+                    "compare the subnets of both GIDs; NCCL_CROSS_NIC=0 where rails do not reach each other; "
+                    "`fabrictool check path_mtu -i INVENTORY`",
                     weight)
-    return Told(Code.RDMA_CONNECT, f"a queue pair{where} could not be set up ({what})", "look at the rdma and gids checks of both nodes",
+    return Told(Code.RDMA_CONNECT, f"a queue pair{where} could not be set up ({what})", "`fabrictool check rdma gids -i INVENTORY`",
                 weight)
 
 
@@ -74,7 +76,8 @@ def _completion(m: re.Match[str]) -> Told:
     if status == RETRY_EXCEEDED:
         return Told(Code.RDMA_RETRY_EXCEEDED, f"packets{peer} were not acknowledged. At once: the RoCE path is dead (GID, VLAN, MTU, "
                     "access list). After minutes: drops (no PFC or ECN, wrong traffic class), a flap, or the peer died",
-                    "run path_mtu and rdma_counters; look at local_ack_timeout_err, out_of_sequence and discards, and at the peer's log")
+                    "`fabrictool check path_mtu rdma_counters -i INVENTORY`; look at "
+                    "local_ack_timeout_err, out_of_sequence and discards, and at the peer's log")
     if status == RNR_EXCEEDED:
         return Told(Code.RDMA_RETRY_EXCEEDED, f"the receiver{peer} posted no buffer in time: it hangs or died",
                     "look at the peer's own log")
@@ -92,8 +95,8 @@ def _memory(m: re.Match[str]) -> Told | None:
 
 
 def _event(m: re.Match[str]) -> Told:
-    return Told(Code.LINK_EVENTS, f"the RDMA device reported: {m[1].strip()}", "look at the port's counters, cable and switch port, and at "
-                "the kernel_log check")
+    return Told(Code.LINK_EVENTS, f"the RDMA device reported: {m[1].strip()}", "look at the port's counters, cable and switch port, "
+                "and at `fabrictool check kernel_log -i INVENTORY`")
 
 
 RULES: tuple[Rule, ...] = (
@@ -102,5 +105,6 @@ RULES: tuple[Rule, ...] = (
     Rule(("ibv_create_", "ibv_reg_", "ibv_alloc_pd"), _MEMORY, _memory),
     Rule(("Got async event",), re.compile(r"Got async event ?: (port error|device fatal|[a-z ]{0,40}catastrophic[a-z ]{0,40})"), _event),
     rule(r"Got async (?:fatal )?event ?: (?:IBV_EVENT_)?(?:PORT_ERR|DEVICE_FATAL)", Code.LINK_EVENTS, "the RDMA device reported that its "
-         "port or itself failed", "look at the port's counters, cable and switch port, and at the kernel_log check", "Got async"),
+         "port or itself failed", "look at the port's counters, cable and switch port, and at "
+         "`fabrictool check kernel_log -i INVENTORY`", "Got async"),
 )

@@ -17,7 +17,8 @@ _STORE = re.compile(r"(?:client socket has timed out after|timed out after [0-9]
                     r"\[?([0-9A-Za-z_.:-]{1,255}?)\]?(?:, |:)(?:port: )?([0-9]{1,5})\)")
 _CLIENTS = re.compile(r"[Tt]imed out after [0-9.]{1,12} ?(?:s|ms|seconds|minutes)? ?waiting for clients\.? "
                       r"([0-9]{1,7})/([0-9]{1,7}) clients joined")
-HOSTS = "give the host's name its cluster address in /etc/hosts on every node (the names check), and set GLOO_SOCKET_IFNAME"
+HOSTS = "give the host's name its cluster address in /etc/hosts on every node (" \
+    "`fabrictool check names -i INVENTORY` shows where it is not), and set GLOO_SOCKET_IFNAME"
 
 
 def _loopback(address: str) -> bool:
@@ -34,9 +35,10 @@ def _mesh(m: re.Match[str]) -> Told:
         return Told(Code.GLOO_LOOPBACK, f"a peer gave {to} as its address, so ranks of other nodes connect to themselves; {LONE}", HOSTS)
     if to:
         return Told(Code.GLOO_CONNECT, f"no connection to {to}: an address that this node cannot reach (docker, wrong NIC), a firewall, or "
-                    f"the peer is gone; {LONE}", "set GLOO_SOCKET_IFNAME per node; run the bootstrap_tcp check")
+                    f"the peer is gone; {LONE}", "set GLOO_SOCKET_IFNAME per node; "
+                    "`fabrictool check bootstrap_tcp -i INVENTORY`")
     return Told(Code.GLOO_CONNECT, f"Gloo could not connect all ranks, and does not say to which address; {LONE}",
-                "run the names check: a host name that resolves to 127.0.1.1 is the usual cause; set GLOO_SOCKET_IFNAME")
+                "`fabrictool check names -i INVENTORY`: a host name that resolves to 127.0.1.1 is the usual cause; set GLOO_SOCKET_IFNAME")
 
 
 def _no_address(m: re.Match[str]) -> Told:
@@ -53,7 +55,7 @@ def _store(m: re.Match[str]) -> Told:
         return Told(Code.BOOTSTRAP_BLOCKED, f"the store is looked for at {m[1]}: MASTER_ADDR is a loopback address on this node",
                     "set MASTER_ADDR to the IP address of rank 0's node")
     return Told(Code.BOOTSTRAP_BLOCKED, f"the store at {m[1]} port {m[2]} does not answer: rank 0 did not start, MASTER_ADDR is wrong, or "
-                "a firewall", "run the bootstrap_tcp check; see that rank 0 listens (`ss -ltn`)")
+                "a firewall", "`fabrictool check bootstrap_tcp -i INVENTORY`; see that rank 0 listens (`ss -ltn`)")
 
 
 def _clients(m: re.Match[str]) -> Told:
@@ -95,7 +97,8 @@ RULES: tuple[Rule, ...] = (
     rule(r"(?:wait|Wait) timeout after [0-9]{1,9}ms, keys: ", Code.INIT_HANG, "a rank waited in the store for another that never came",
          "look at the logs of the ranks that wrote nothing", "timeout after"),
     rule(r"Watchdog caught collective operation timeout", Code.RANK_HANGS, "a collective did not end in time: a peer died or hangs, or "
-         "ranks call different collectives", "run the hang check; look for the first error on any rank", "Watchdog caught"),
+         "ranks call different collectives", "look for the first error on any rank; in a new run, while it hangs: "
+         "`fabrictool check hang -i INVENTORY`", "Watchdog caught"),
     rule(r"watchdog got stuck for [0-9]{1,7} seconds|Heartbeat monitor timed out", Code.RANK_HANGS, "a call of CUDA or NCCL does not come "
          "back, or a thread holds Python's lock: not even PyTorch's watchdog went on", "look at the stacks of this process (py-spy dump "
          "--native), and at the kernel log of its node for Xid", "watchdog got stuck", "Heartbeat monitor"),

@@ -14,6 +14,7 @@ from fabrictool.model import Code, Finding, Status, Subject, SubjectKind
 from fabrictool.room import About
 
 LONE = "only this rank errs and the others wait: the fault may lie with any of them"
+WHILE = "run it again, and while it hangs: `fabrictool check hang -i INVENTORY` (stacks of all ranks)"
 LATER = "came after the first error: likely its consequence"
 
 
@@ -102,7 +103,8 @@ def _held(held: Sequence[Stuck], log: NcclLog, where: str, ended: bool) -> Findi
     return About(Code.INIT_HANG, _node(first.process.node), where, "").fail(
         f"{_ranks(held)}: {first.last}", "Init COMPLETE and connected channels", why if sure else f"{why}, or the log was cut",
         status=Status.FAIL if sure else Status.UNKNOWN,
-        remedy="compare the last lines of all ranks: a missing rank, a wrong bootstrap interface, a firewall; run the hang check")
+        remedy="compare the last lines of all ranks: a missing rank, a wrong bootstrap interface, a firewall, a GPU that does not answer; "
+        f"{WHILE}")
 
 
 def _ranks(held: Sequence[Stuck]) -> str:

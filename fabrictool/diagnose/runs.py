@@ -183,7 +183,8 @@ def bandwidth(run: TestRun, subject: Subject, wants: Mapping[str, NodeSpec]) -> 
         yield about.ok(text, wanted)
     else:
         yield about.fail(text, wanted, bands.WHY[lies],
-                         remedy="see what the log says of the transport; then the checks rails, qos and path_mtu")
+                         remedy="see what the log says of the transport; then "
+                                "`fabrictool check rails qos path_mtu -i INVENTORY`")
 
 
 def _capacity(want: NodeSpec) -> bands.Capacity:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+from pathlib import Path
+
 import pytest
 
+from fabrictool.collective import symptom_nccl, symptom_rdma, symptom_torch, symptoms_judge
 from fabrictool.collective.log import parse
 from fabrictool.collective.symptom_model import Weight
 from fabrictool.collective.symptoms import Diagnosis, diagnose
@@ -11,6 +16,7 @@ from fabrictool.collective.symptoms_judge import judge_symptoms
 from fabrictool.model import Code, Finding, Status
 from tests.collective.nccl_log import CAPTURES, H20, SPARK, capture
 
+CHECKS = Path(__file__).resolve().parents[2] / "checks"
 WHERE = "misc/socket.cc:544"
 
 
@@ -70,6 +76,15 @@ def test_a_device_that_is_not_there_is_first_a_question_of_its_name() -> None:
     got, _ = found(capture("badhca.txt"))
     assert got.root
     assert got.root.fix.startswith("compare NCCL_IB_HCA with `rdma link`")
+
+
+def test_advice_to_run_a_check_is_a_line_to_copy() -> None:
+    """As `explain CHECK` has it. Rules with a function of their own are looked at by their sources."""
+    for module in (symptom_nccl, symptom_rdma, symptom_torch, symptoms_judge):
+        text = inspect.getsource(module)
+        assert re.findall(r"(?:run|at|see) the [a-z_]+ check\b|\bthe [a-z_]+ and [a-z_]+ checks\b", text) == []
+        for line in re.findall(r"`fabrictool check ([a-z_ ]+) -i INVENTORY`", text):
+            assert set(line.split()) <= {p.stem for p in CHECKS.glob("*.py")}, line
 
 
 @pytest.mark.parametrize(("name", "code"), [
