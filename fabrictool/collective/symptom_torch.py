@@ -72,7 +72,7 @@ _MODULE = re.compile(r"^ModuleNotFoundError: No module named '([A-Za-z0-9_.]{1,1
 
 def _out_of_memory(m: re.Match[str]) -> Told:
     room = _ROOM.search(m["rest"])
-    left = f", of which {room['free']} of {room['total']} was free" if room else ""
+    left = f" where {room['free']} of {room['total']} was free" if room else ""
     return Told(Code.RANK_DIED, f"this rank died for want of GPU memory: it asked for {m['size']} more{left}; the others wait for it",
                 "let the rank take less: batch, sequence length, gpu_memory_utilization, mem-fraction; nvidia-smi on its node shows what "
                 "else holds memory there")

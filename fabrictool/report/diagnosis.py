@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TextIO
 
 from fabrictool.model import Code, Finding, Report, Result, Status
@@ -16,23 +17,48 @@ SIGN = {Status.PASS: "✓", Status.FAIL: "✗", Status.UNKNOWN: "?", Status.WARN
 RANK = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.PASS, Status.SKIP)
 # What is shown without -v: lines of proof, findings of one code, things that are well.
 FEW, ALIKE, EVIDENCE = 4, 3, 8
+LONG = 240  # characters of a line of proof
+# What is no longer is said beside its line, where it is quicker to read; and by how much of it a line that is cut is known to say it.
+SHORT, HEAD = 20, 60
+_COUNT = re.compile(r" \((\d{1,9} lines)\)$")
+
+
+def _once(got: str, lines: list[str]) -> tuple[bool, list[str]]:
+    """Whether a line of proof holds all that was found; and the lines, without what `got` then says in full of a line that is cut."""
+    said = " ".join(_COUNT.sub("", got).split())
+    if len(said) <= SHORT:
+        return False, lines
+    if any(said in line for line in lines):
+        return True, lines
+    heads = [line.find(said[:HEAD]) for line in lines]
+    return False, [f"{line[:at]}..." if at > 0 else line for line, at in zip(lines, heads, strict=True)]
+
+
+def _said(page: Page, f: Finding, quoted: bool) -> None:
+    """What was found and what should be; `quoted`: the first stands in the lines below."""
+    got, want = scrubbed(f.got) or "(nothing)", scrubbed(f.want)
+    count = _COUNT.search(got)
+    if quoted:
+        got = count[1] if count else ""
+    if not want or want == got or f.status is Status.UNKNOWN:
+        want = ""
+    if got and want and len(got) + len(want) + 27 <= page.width:
+        got, want = f"{got}  (should be: {want})", ""
+    if got:
+        page.field("got", got)
+    if want:
+        page.field("want", want)
 
 
 def _finding(page: Page, f: Finding, show: Show) -> None:
     node = f.subject.nodes[0] if len(f.subject.nodes) == 1 else ""
     where = " ".join(w for w in (node, f.subject.place) if w)
     page.line((f"  {SIGN[f.status]} ", totals.STYLE[f.status]), (str(f.code), "bold"), f"  {where}" if where else "")
-    got, want = scrubbed(f.got) or "(nothing)", scrubbed(f.want)
-    if not want or want == got or f.status is Status.UNKNOWN:
-        page.field("got", got)
-    elif len(got) + len(want) + 27 <= page.width:
-        page.field("got", f"{got}  (should be: {want})")
-    else:
-        page.field("got", got)
-        page.field("want", want)
     shown = f.lines if show.verbose else f.lines[:FEW]
-    for at, line in enumerate(shown):
-        page.line(f"      {'seen' if at == 0 else '':<5} ", (excerpt(scrubbed(line), 240), "cyan"))
+    quoted, rows = _once(scrubbed(f.got), [" ".join(excerpt(scrubbed(line), LONG).split()) for line in shown])
+    _said(page, f, quoted)
+    for at, row in enumerate(rows):
+        page.field("seen" if at == 0 else "", row, style="cyan")
     if len(shown) < len(f.lines):
         page.line(" " * 12, (f"and {len(f.lines) - len(shown)} more lines", "dim"))
     if f.status is Status.PASS:

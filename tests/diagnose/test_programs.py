@@ -49,7 +49,7 @@ def test_a_rank_that_died_for_want_of_gpu_memory(last: str) -> None:
     for text in (TRACE + last + GPU_MEMORY, f"{TRACE}{last}{GPU_MEMORY}".replace("\n", "\r\n"), last + GPU_MEMORY):
         (one,) = [f for f in findings(of_text(text)) if f.bad]
         assert (one.code, one.status) == (Code.RANK_DIED, Status.FAIL)
-        assert "2.00 GiB more, of which 1.19 GiB of 79.10 GiB was free" in one.why
+        assert "2.00 GiB more where 1.19 GiB of 79.10 GiB was free" in one.why
         assert "nvidia-smi" in one.remedy
     (cut,) = findings(of_text((TRACE + last + GPU_MEMORY)[:-60]))
     assert cut.code is Code.RANK_DIED
