@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from fabrictool.diagnose import allreduce, around, counters, env, hosts, logs, net, perftest, persisted, qos, rdma
+from fabrictool.diagnose import allreduce, around, counters, env, hosts, logs, net, perftest, persisted, ping, qos, rdma
 from fabrictool.diagnose.model import Case, Judged, Wants
 from fabrictool.model import Code, Finding, Status, Subject, SubjectKind
 from fabrictool.snapshot.sniff import Kind, Piece
@@ -15,7 +15,7 @@ Together = Callable[[Sequence[Case]], Iterator[Judged]]
 Alone = Callable[[Case], Iterator[Judged]]
 TOGETHER: tuple[tuple[frozenset[Kind], Together], ...] = (
     (qos.KINDS, qos.judge), (hosts.KINDS, hosts.judge), (counters.KINDS, counters.judge),
-    (allreduce.KINDS, allreduce.judge), (logs.STACKS, logs.judge_stacks))
+    (allreduce.KINDS, allreduce.judge), (ping.KINDS, ping.judge), (logs.STACKS, logs.judge_stacks))
 ALONE: tuple[tuple[frozenset[Kind], Alone], ...] = (
     (rdma.KINDS, rdma.judge), (perftest.KINDS, perftest.judge), (net.KINDS, net.judge), (env.KINDS, env.judge),
     (persisted.KINDS, persisted.judge),

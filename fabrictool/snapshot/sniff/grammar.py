@@ -98,6 +98,9 @@ GRAMMARS: tuple[Grammar, ...] = (
                            r"|\s?Unable to (?:init the socket|open file descriptor)|\s?Completion with error|failed to create mr"
                            r"|\s?Conflicting CPU frequency|\* Waiting for client to connect|test_info: \{$",
             rest=r"-{20,}|\s|\*|[a-zA-Z]+ QP|Please|[\w ]+: .*,$|results: \{$|\}|$"),
+    Grammar(Kind.PING, r"PING \S+ ?\(\S+\)|(?:ping6?|connect): (?:local error: |\S+: (?:Name or service|Temporary failure))"
+                       r"|From \S+(?: \(\S+\))?:? icmp_seq=\d+ |\d+ bytes from \S+.{0,80}: icmp_seq=\d+|--- \S+ ping statistics ---"
+                       r"|\d+ packets transmitted, \d+ ", once="PING ", rest=r"rtt |round-trip |Request timeout|ping6?: |$"),
     Grammar(Kind.PROGRAM, r".{0,300}(?:Gloo connectFullMesh|timed out connecting: SO_ERROR"
                           r"|Unable to resolve hostname to a \(local\) address|Unable to find address for: |\[c10d\]|torch\.distributed"
                           r"|ProcessGroupNCCL|ProcessGroupGloo|TCPStore|shm_broadcast|torch\.OutOfMemoryError|CUDA out of memory"

@@ -43,6 +43,7 @@ class Kind(StrEnum):
     UCX_INFO = "ucx_info"
     PROGRAM = "program-log"
     PERFTEST = "perftest"
+    PING = "ping"
     UNKNOWN = "unrecognised"
 
 

@@ -18,7 +18,7 @@ _PROMPTS = (
 # After a bare `#` (root's prompt, a comment, a line of nccl-tests) or `+` (set -x) only these count.
 _TOOLS = re.compile(
     r"[#+]{1,3} (?P<command>(?:sudo |timeout \S+ |(?:docker|kubectl|podman) exec \S+ )?(?:/\S*/)?"
-    r"(?:(?:mlnx_qos|ethtool|ss|journalctl|gdb|ucx_info|ib_(?:write|read|send|atomic)_\w+|eu-stack|nvidia-smi) -.*"
+    r"(?:(?:mlnx_qos|ethtool|ss|journalctl|gdb|ucx_info|ping|ib_(?:write|read|send|atomic)_\w+|eu-stack|nvidia-smi) -.*"
     r"|dcb (?:-\w+ )*(?:pfc|app|ets|buffer|dcbx|maxrate) .*|ethtool \S+"
     r"|(?:ibv_devinfo|ibv_devices|ibstat|show_gids|ibdev2netdev|printenv|env|dmesg|ibv_devinfo -.*|ibstat \S+|dmesg [-|].*)"
     r"|rdma (?:-\w+ )*(?:link|dev|res|resource|stat|statistic|system)\b.*"
@@ -29,12 +29,13 @@ _RC = re.compile(r"\[?(?:rc|exit(?: status| code)?)\s*[=:]\s*(-?\d{1,3})\]?")
 STDERR = "[stderr]"
 
 _WORD = re.compile(r"(?:^|[\s;&|('\"])(?:\S*/)?(?P<tool>mlnx_qos|dcb|ibv_devinfo|ibstat|show_gids|ibdev2netdev|rdma|ip|ethtool|ss|netstat"
-                   r"|cat|head|tail|less|more|dmesg|journalctl|py-spy|gdb|pstack|eu-stack|ucx_info|ib_(?:write|read|send|atomic)_\w+|env"
+                   r"|cat|head|tail|less|more|ping|dmesg|journalctl|py-spy|gdb|pstack|eu-stack|ucx_info|ib_(?:write|read|send|atomic)_\w+|env"
                    r"|printenv|\w+_perf(?:_mpi)?)(?=\s|$|;)(?P<rest>[^;|&]*)")
 _SIMPLE: dict[str, Kind] = {
     "mlnx_qos": Kind.MLNX_QOS, "dcb": Kind.DCB, "ibv_devinfo": Kind.IBV_DEVINFO, "ibstat": Kind.IBSTAT, "show_gids": Kind.SHOW_GIDS,
     "ibdev2netdev": Kind.IBDEV2NETDEV, "ss": Kind.SOCKETS, "netstat": Kind.SOCKETS, "dmesg": Kind.KERNEL, "py-spy": Kind.PY_SPY,
     "gdb": Kind.GDB, "pstack": Kind.GDB, "eu-stack": Kind.GDB, "ucx_info": Kind.UCX_INFO, "env": Kind.ENV, "printenv": Kind.ENV,
+    "ping": Kind.PING,
 }
 
 
