@@ -29,10 +29,10 @@ NOTED = 12  # pieces that are not recognised and named one by one
 def command(files: tuple[str, ...], inventory: Path | None, node: str, outputs: tuple[Output, ...], verbose: int, strict: bool) -> Exit:
     """Say what pasted output shows: files, folders, or - for stdin. Touches no node.
 
-    Takes NCCL logs, nccl-tests text and JSON, mlnx_qos, dcb, ibv_devinfo, show_gids, rdma, ip, ethtool, ss, ping, /etc/hosts, env files,
-    netplan, NetworkManager and networkd files, dmesg, dumps of py-spy, gdb and faulthandler, UCX and NIXL lines, output of fabrictool's own
-    AllReduce; gz, prompts, prefixes of kubectl, mpirun and the like, several tools in one paste. Exit 1: a fault. 3: nothing known found.
-    0: no fault in what is shown.
+    Takes NCCL logs, nccl-tests text and JSON, mlnx_qos, dcb, ibv_devinfo, show_gids, rdma, ip, ethtool, ss, ping, nvidia-smi, /etc/hosts,
+    env files, netplan, NetworkManager and networkd files, dmesg, dumps of py-spy, gdb and faulthandler, UCX and NIXL lines, Python
+    tracebacks, output of fabrictool's own AllReduce; gz, prompts, prefixes of kubectl, mpirun and the like, several tools in one paste.
+    Exit 1: a fault. 3: nothing known found. 0: no fault in what is shown.
     """
     from fabrictool.cli.pastes import take
     from fabrictool.diagnose import MOST_PIECES, diagnose, nothing_known

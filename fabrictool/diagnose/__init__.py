@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from fabrictool.diagnose import allreduce, around, counters, env, hosts, logs, net, perftest, persisted, ping, qos, rdma
+from fabrictool.diagnose import allreduce, around, counters, env, hosts, logs, net, nvidia, perftest, persisted, ping, qos, rdma
 from fabrictool.diagnose.model import Case, Judged, Wants
 from fabrictool.model import Code, Finding, Status, Subject, SubjectKind
 from fabrictool.snapshot.sniff import Kind, Piece
@@ -18,7 +18,7 @@ TOGETHER: tuple[tuple[frozenset[Kind], Together], ...] = (
     (allreduce.KINDS, allreduce.judge), (ping.KINDS, ping.judge), (logs.STACKS, logs.judge_stacks))
 ALONE: tuple[tuple[frozenset[Kind], Alone], ...] = (
     (rdma.KINDS, rdma.judge), (perftest.KINDS, perftest.judge), (net.KINDS, net.judge), (env.KINDS, env.judge),
-    (persisted.KINDS, persisted.judge),
+    (persisted.KINDS, persisted.judge), (nvidia.KINDS, nvidia.judge),
     (logs.KERNEL, logs.judge_kernel), (logs.UCX, logs.judge_ucx_lines))
 
 

@@ -11,6 +11,7 @@ from fabrictool.snapshot import Snapshot
 from fabrictool.spec import NodeSpec
 from fabrictool.system import ask_again, pci, peermem, sections, topology
 
+NEAR = "a GPU behind the same PCIe switches (PIX or PXB)"
 LOAD = "modprobe nvidia_peermem, and have it loaded at boot (/etc/modules-load.d/); or use NVIDIA's open kernel modules for dma-buf"
 
 
@@ -48,7 +49,7 @@ def _memory(about: About, snap: Snapshot, status: Status) -> Finding:
 def _distance(want: NodeSpec, snap: Snapshot, path: str, status: Status) -> Iterator[Finding]:
     """NCCL takes GPUDirect up to PXB by itself (NCCL_NET_GDR_LEVEL)."""
     seen = topology.read(snap)
-    wanted = "a GPU behind the same PCIe switches (PIX or PXB)"
+    wanted = NEAR
     if isinstance(seen, Unreadable):
         yield About(Code.PEER_MEMORY, Subject(SubjectKind.NODE, (want.name,)), f"{path}.affinity", "").unknown(seen, wanted)
         return
@@ -60,14 +61,18 @@ def _distance(want: NodeSpec, snap: Snapshot, path: str, status: Status) -> Iter
         near = seen.nearest(fn.rdma_name)
         if not isinstance(near, Value):
             yield about.unknown(near, wanted)
-        elif near.value[0] in ("PIX", "PXB"):
-            yield about.ok(f"{near.value[1]} is near ({near.value[0]})", wanted)
         else:
-            far = near.value[0] in ("NODE", "SYS")
-            yield about.fail(f"the nearest GPU is {near.value[1]}, across {topology.MEANS[near.value[0]]} ({near.value[0]})", wanted,
-                             "NCCL does not use GPUDirect over this distance unless NCCL_NET_GDR_LEVEL says so, and it is slow",
-                             status=status if far else Status.WARN,
-                             remedy="put NIC and GPU behind one switch; in a virtual machine pass the topology on")
+            yield distance(about, *near.value, status)
+
+
+def distance(about: About, near: str, gpu: str, status: Status) -> Finding:
+    """`near`: how far the nearest GPU is, in the words of nvidia-smi; `status`: of what is too far."""
+    if near in ("PIX", "PXB"):
+        return about.ok(f"{gpu} is near ({near})", NEAR)
+    return about.fail(f"the nearest GPU is {gpu}, across {topology.MEANS[near]} ({near})", NEAR,
+                      "NCCL does not use GPUDirect over this distance unless NCCL_NET_GDR_LEVEL says so, and it is slow",
+                      status=status if near in ("NODE", "SYS") else Status.WARN,
+                      remedy="put NIC and GPU behind one switch; in a virtual machine pass the topology on")
 
 
 def _acs(want: NodeSpec, snap: Snapshot, path: str, status: Status) -> Iterator[Finding]:

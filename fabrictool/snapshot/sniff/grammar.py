@@ -98,6 +98,12 @@ GRAMMARS: tuple[Grammar, ...] = (
                            r"|\s?Unable to (?:init the socket|open file descriptor)|\s?Completion with error|failed to create mr"
                            r"|\s?Conflicting CPU frequency|\* Waiting for client to connect|test_info: \{$",
             rest=r"-{20,}|\s|\*|[a-zA-Z]+ QP|Please|[\w ]+: .*,$|results: \{$|\}|$"),
+    Grammar(Kind.NVIDIA_TOPO, r"\s+GPU0\s+(?:GPU\d|NIC\d|CPU Affinity|mlx5_)|(?:GPU|NIC)\d{1,4}\s+(?:X|SYS|NODE|PHB|PXB|PIX|NV\d{1,3})\s",
+            once=r"\s+GPU0\s", rest=r"\s+\S|(?:NIC )?Legend:$|\S+\s+(?:SYS|NODE|PHB|PXB|PIX)\s|$"),
+    Grammar(Kind.NVIDIA_SMI, r"={10,}NVSMI LOG={10,}$|\| NVIDIA-SMI \d|\+-{89}\+$|NVIDIA-SMI has failed because|No devices were found$"
+                             r"|GPU \d{1,3}: .{1,80} \(UUID: GPU-"
+                             r"|(?=.*(?:uuid|pci\.|memory\.|_version|gpu))(?:index|name|uuid|timestamp|gpu_name|pci\.bus_id|driver_version)"
+                             r"(?:, [a-z_.]{3,60}(?: \[[^\]]{1,9}\])?)+$", rest=r"\s|\||\+|GPU |[A-Z][\w ]{1,40} +: |\d+, |NVIDIA |$"),
     Grammar(Kind.PING, r"PING \S+ ?\(\S+\)|(?:ping6?|connect): (?:local error: |\S+: (?:Name or service|Temporary failure))"
                        r"|From \S+(?: \(\S+\))?:? icmp_seq=\d+ |\d+ bytes from \S+.{0,80}: icmp_seq=\d+|--- \S+ ping statistics ---"
                        r"|\d+ packets transmitted, \d+ ", once="PING ", rest=r"rtt |round-trip |Request timeout|ping6?: |$"),

@@ -44,6 +44,8 @@ class Kind(StrEnum):
     PROGRAM = "program-log"
     PERFTEST = "perftest"
     PING = "ping"
+    NVIDIA_TOPO = "nvidia-smi topo -m"
+    NVIDIA_SMI = "nvidia-smi"
     UNKNOWN = "unrecognised"
 
 
