@@ -43,6 +43,7 @@ def test_healthy_paths_pass_and_a_bundle_says_the_same(ready: Lab, tmp_path: Pat
     saved = tmp_path / "paths.tar.gz"
     live = check(ready, *NAMES, "--save", str(saved))
     assert live.rc == 0, live.all
+    assert f"bundle written: {saved} (" in live.err
     got = results(live)
     assert {n: r["status"] for n, r in got.items()} == dict.fromkeys(NAMES, "pass")
     assert got["path_mtu"]["evidence"]["pairs_with_a_verdict"] == got["path_mtu"]["evidence"]["pairs_possible"] == 6
