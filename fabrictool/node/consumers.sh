@@ -2,7 +2,7 @@
 #   docker ok|absent|failed RC MESSAGE      c PID ID NAME CREATED HOSTNAME IMAGE   a running container (strings as JSON)
 #   m MTIME PATH                            when a file of ours was last written (seconds since 1970)
 #   boot SECONDS                            when the kernel booted
-#   u PID UNIT                              a process of each running service
+#   u PID UNIT                              a process of each running service (as p has it)
 #   p PID PPID TICKS CONTAINER UNIT         a process (start: 1/100 s after boot; - = none), then its
 #     n COUNT  e NAME=VALUE  l LIBRARY  v VERSION    entries in its environment (? = unreadable), allowed ones, libnccl
 #   f PID STATE MTIME PATH  F TEXT          a container's own file, through /proc/PID/root
@@ -89,12 +89,14 @@ for pid in $mains; do
   inside "$pid" /etc/nccl.conf "^$NAMES="
 done
 
-grep -sHE '/[^/]+[.]service' /proc/[0-9]*/cgroup | awk -F: '{
-  split($1, at, "/"); unit = $0; sub(/[.]service.*/, ".service", unit); sub(/.*\//, "", unit)
-  if (!(unit in seen)) { seen[unit] = 1; print "u " at[3] " " unit } }' | grep -E '^u [0-9]+ [^ ]+$'
+# A process belongs to the innermost service of its control group: user@1000.service holds those of that user. Of systemd's own
+# hierarchies only: in version 1 of control groups the others lag behind.
+INNER='s#.*/\([^/ ]*[.]service\)\([/ ].*\)\{0,1\}$#\1#p'
+grep -sHE '^[0-9]+:(name=systemd)?:.*/[^/ ]+[.]service([/ ]|$)' /proc/[0-9]*/cgroup |
+  sed -n 's#^.*/\([0-9][0-9]*\)/cgroup:.*/\([^/ ]*[.]service\)\([/ ].*\)\{0,1\}$#u \1 \2#p' | awk '!seen[$3]++'
 
 count=0
-firsts=$(grep -lsaE "$NAMES=" /proc/[0-9]*/environ | cut -d/ -f3)
+firsts=$(grep -lsaE "$NAMES=" /proc/[0-9]*/environ | sed 's#.*/\([0-9]*\)/environ$#\1#')
 for pid in $mains $firsts; do
   case $pid in "$$" | *[!0-9]*) continue ;; esac
   case " ${done_pids:-} " in *" $pid "*) continue ;; esac
@@ -107,7 +109,7 @@ for pid in $mains $firsts; do
   ticks=$1
   group=$(cat "/proc/$pid/cgroup" 2>/dev/null)
   box=$(printf '%s\n' "$group" | sed -n 's/.*[^0-9a-f]\([0-9a-f]\{64\}\).*/\1/p' | head -n 1)
-  unit=$(printf '%s\n' "$group" | sed -n 's#.*/\([^/ ]*[.]service\).*#\1#p' | head -n 1)
+  unit=$(printf '%s\n' "$group" | grep -E '^[0-9]+:(name=systemd)?:' | sed -n "$INNER" | head -n 1)
   if [ -z "$box" ]; then
     up=$pid hops=0
     while [ "$up" -gt 1 ] && [ "$hops" -lt 32 ]; do

@@ -124,6 +124,40 @@ def test_links_in_a_container_are_not_followed(shell: str, tmp_path: Path) -> No
     assert conf.value.text == "NCCL_A=1\n"
 
 
+def fake_proc(folder: Path, groups: dict[int, str]) -> str:
+    """A /proc of these processes, each with an NCCL variable and in this control group, for a script's text."""
+    for pid, group in groups.items():
+        here = folder / str(pid)
+        here.mkdir(parents=True)
+        (here / "environ").write_bytes(b"NCCL_IB_TC=104\0")
+        (here / "stat").write_text(f"{pid} (python) S 1 " + " ".join(str(n) for n in range(40)) + "\n")
+        (here / "cgroup").write_text(group)
+        (here / "maps").write_text("")
+    (folder / "stat").write_text("btime 1700000000\n")
+    return str(folder)
+
+
+NESTED = {
+    "v2": "0::/user.slice/user-1000.slice/user@1000.service/app.slice/vllm.service\n",
+    "v2, with a group of its own": "0::/user.slice/user-1000.slice/user@1000.service/app.slice/vllm.service/payload\n",
+    "v1": "9:memory:/user.slice/user-1000.slice/user@1000.service\n"
+          "1:name=systemd:/user.slice/user-1000.slice/user@1000.service/app.slice/vllm.service\n0::/\n",
+    "of the system": "0::/system.slice/vllm.service\n",
+}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("group", NESTED.values(), ids=NESTED)
+def test_a_service_is_found_where_it_runs(group: str, shell: str, tmp_path: Path) -> None:
+    """One of a user's own services runs within user@UID.service, and is named by itself; so is that of the system."""
+    proc = fake_proc(tmp_path / "proc", {700: group, 701: "0::/system.slice/other.service\n", 702: "0::/user.slice/session-1.scope\n"})
+    got = read(run(shell, resource("consumers.sh").replace("/proc/", f"{proc}/"), docker(tmp_path / "bin", 1, "true")))
+    (found,) = got.named("systemd:vllm")  # type: ignore[misc]
+    assert (found.label, [p.pid for p in found.processes]) == ("systemd:vllm.service", [700])
+    assert [p.pid for c in got.named("systemd:*") for p in c.processes] == [700, 701]  # type: ignore[union-attr]
+    assert got.named("systemd:user@1000") == ()
+
+
 PLACES = {
     "root/.nccl.conf": f"NCCL_IB_TC=0 \nTOKEN={SECRET}\n#NCCL_X=1\n NCCL_B = 2\r\n",
     "root/.bashrc": f"export NCCL_DEBUG=INFO; export HF_TOKEN={SECRET}\nHF={SECRET} NCCL_A='x y' # NCCL_C=1\nNCCL_D=$(hostname)\n",
