@@ -12,7 +12,7 @@ and the node or the pair that all that failed has in common.
 How to fix: allow TCP between the bootstrap addresses for net.ipv4.ip_local_port_range in nft, ufw or firewalld, and in
 a cloud's security group. See also the check names.
 
-Cost and risk: needs python3 on the nodes. One listener a node, for at most 15 s; nothing of it is left afterwards.
+Cost and risk: needs python3 on the nodes. One listener a node, for at most 60 s; nothing of it is left afterwards.
 """
 
 from fabrictool.check import Check

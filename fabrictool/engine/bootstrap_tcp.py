@@ -1,6 +1,6 @@
 """The probe `bootstrap_tcp`: a listener on a free port of each bootstrap address, for seconds, and a connection from the others to it.
 
-A listener binds to the bootstrap address only, carries the run's name on its command line, ends by itself after tcp.LISTEN_S and is ended
+A listener binds to the bootstrap address only, carries the run's name on its command line, ends by itself after LISTEN_S and is ended
 by its number before that.
 """
 

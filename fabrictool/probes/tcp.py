@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from ipaddress import ip_address
 
-from fabrictool.prove.bootstrap_tcp import last_line
+from fabrictool.prove.bootstrap_tcp import LISTEN_S, last_line
 from fabrictool.snapshot import Captured
 
-LISTEN_S = 15  # a listener ends by itself after this
 CONNECT_S = 3  # TCP's second try comes after 1 s (RFC 6298); two rounds of these fit into LISTEN_S
 
 Words = tuple[str, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import socket
 import subprocess
 import sys
@@ -11,7 +12,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from fabrictool.engine.bootstrap_tcp import ANSWER_S
+from fabrictool.engine.sidebyside import AT_ONCE
+from fabrictool.ops.remote import KILL_AFTER_S
 from fabrictool.probes import tcp
+from fabrictool.prove.bootstrap_tcp import LISTEN_S
+from fabrictool.prove.cover import ALL_PAIRS_UP_TO, cover
 from fabrictool.snapshot import Captured
 from fabrictool.snapshot.collector import resource
 
@@ -48,6 +54,16 @@ def test_it_listens_on_the_one_address_only_and_names_its_run(listener: tuple[st
     _, port, _ = listener
     assert run("connect", "x", "127.0.0.2", port, "5").out.startswith("refused ")
     assert run("connect", "x", "127.0.0.1", port, "5").out.startswith("wrong-answer ")
+
+
+@pytest.mark.parametrize("count", [2, ALL_PAIRS_UP_TO, ALL_PAIRS_UP_TO + 1, 64])
+def test_a_listener_outlives_a_node_that_hangs(count: int) -> None:
+    """The others wait for that node's listener, then for its connections, and no healthy pair may meet a listener that has gone."""
+    nodes = tuple(map(str, range(count)))
+    calls = max(sum(1 for a, _ in cover(nodes) if a == n) for n in nodes)
+    longest = ANSWER_S + 2 * KILL_AFTER_S  # until a command that hangs is given up
+    assert longest * (1 + math.ceil(calls / AT_ONCE)) < LISTEN_S
+    assert tcp.listen("x", "127.0.0.1")[-1] == str(LISTEN_S)
 
 
 def test_only_addresses_and_numbers_reach_the_argv() -> None:
