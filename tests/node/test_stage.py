@@ -16,7 +16,7 @@ from fabrictool.probes import stage
 from fabrictool.probes.launch import File
 from fabrictool.snapshot.collector import resource
 from tests.node.folders import folder, staged
-from tests.node.nodes import NO_SYSTEMD, alive, as_root, every_shell, marked, new_run, script, sleeper, until
+from tests.node.nodes import NO_SYSTEMD, alive, as_root, every_shell, marked, new_run, script, sleeper, tools, until
 
 
 def mode(path: Path) -> str:
@@ -115,6 +115,26 @@ def test_a_sign_of_life_keeps_the_lock_young(shell: str, tmp_path: Path) -> None
         (lock / "run").write_text(f"{holder}\n")
         os.utime(lock, (old, old))
         subprocess.run([*shell.split(), "-c", body, "mark", str(folder), "60", ""], check=True, timeout=60)
+        assert (lock.stat().st_mtime > old + 3000) is young
+
+
+@every_shell
+def test_the_guard_keeps_the_lock_young(shell: str, tmp_path: Path) -> None:
+    """No sign of life comes within one run, whose start alone may take an hour. Somebody else's lock ages."""
+    folder, old = tmp_path / new_run(), time.time() - 4000
+    folder.mkdir()
+    (folder / "sweep.sh").write_text(":")
+    (folder / "until").write_text("99999999999\n")
+    for holder, young in ((folder.name, True), ("another-run", False)):
+        lock = tmp_path / holder / "lock"
+        lock.mkdir(parents=True)
+        (lock / "run").write_text(f"{holder}\n")
+        os.utime(lock, (old, old))
+        looked = tmp_path / f"{holder}.looked"
+        path = tools(tmp_path / "bin", sleep=f": >{looked}; exec /bin/sleep 0.1")
+        body = resource("guard.sh").replace("/run/fabrictool.lock", str(lock))
+        with sleeper(*shell.split(), "-c", body, "guard", folder.name, str(folder), "", "", PATH=path):
+            until(looked.exists)
         assert (lock.stat().st_mtime > old + 3000) is young
 
 
