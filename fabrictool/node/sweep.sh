@@ -49,25 +49,41 @@ end_processes() { # VARIABLE
   done
 }
 
+silent=' '
+hangs() { case $silent in *" $1 "*) return 0 ;; *) return 1 ;; esac; }
+
+ask() { # NAME COMMAND...: its answer is in $list. Who was silent once is not waited for again: three that hang would take all the time.
+  who=$1 list=
+  shift
+  if hangs "$who"; then return 124; fi
+  list=$(timeout 10 "$@" 2>/dev/null </dev/null) && return
+  status=$? list=
+  case $status in 124 | 143) silent="$silent$who " status=124 ;; esac # 143: busybox's
+  return "$status"
+}
+
+# These set $list, each line beginning with what the manager's own command takes. Not within $(...), where silence would be forgotten.
 units() { # systemd's, without the guard's
+  list=
   [ -d /run/systemd/system ] || return 0
-  list=$(timeout 10 systemctl list-units --all --plain --no-legend --full "ft-$run-*" 2>/dev/null </dev/null) || return
-  printf '%s\n' "$list" |
+  ask systemd systemctl list-units --all --plain --no-legend --full "ft-$run-*" || return
+  list=$(printf '%s\n' "$list" |
     awk -v head="ft-$run-" -v guard="ft-$run-guard.service" \
-      '{ for (i = 1; i <= 2; i++) if (index($i, head) == 1) { if ($i != guard) print $i; next } }'
+      '{ for (i = 1; i <= 2; i++) if (index($i, head) == 1) { if ($i != guard) print $i; next } }')
 }
 
 boxes() {
+  list=
   command -v docker >/dev/null 2>&1 || return 0
-  list=$(timeout 10 docker ps -a --no-trunc --format '{{.ID}} {{.Names}}' 2>/dev/null </dev/null) || return
-  printf '%s\n' "$list" |
-    awk -v head="ft-$run-" 'index($2, head) == 1 { print $1, $2 }'
+  ask docker docker ps -a --no-trunc --format '{{.ID}} {{.Names}}' || return
+  list=$(printf '%s\n' "$list" | awk -v head="ft-$run-" 'index($2, head) == 1 { print $1, $2 }')
 }
 
 jobs_of() { # CG: over, and Slurm is still cleaning up (a site's epilog may take minutes); what of it still runs the scan of processes finds
+  list=
   command -v squeue >/dev/null 2>&1 || return 0
-  list=$(timeout 10 squeue -h -o '%i %j %t' --name="ft-$run" 2>/dev/null </dev/null) || return
-  printf '%s\n' "$list" | awk -v name="ft-$run" '$2 == name && $3 != "CG" { print $1 }'
+  ask slurm squeue -h -o '%i %j %t' --name="ft-$run" || return
+  list=$(printf '%s\n' "$list" | awk -v name="ft-$run" '$2 == name && $3 != "CG" { print $1 }')
 }
 
 listening() { # PID: TCP ports, hexadecimal
@@ -80,19 +96,22 @@ listening() { # PID: TCP ports, hexadecimal
 }
 
 end() {
-  for unit in $(units); do timeout 15 systemctl stop "$unit" </dev/null >/dev/null 2>&1; done
-  boxes | while read -r id _; do timeout 15 docker rm -f "$id" </dev/null >/dev/null 2>&1; done
-  for id in $(jobs_of); do timeout 10 scancel "$id" </dev/null >/dev/null 2>&1; done
+  units
+  for unit in $list; do timeout 15 systemctl stop "$unit" </dev/null >/dev/null 2>&1; done
+  boxes
+  [ -z "$list" ] || printf '%s\n' "$list" | while read -r id _; do timeout 15 docker rm -f "$id" </dev/null >/dev/null 2>&1; done
+  jobs_of
+  for id in $list; do timeout 10 scancel "$id" </dev/null >/dev/null 2>&1; done
   end_processes FABRICTOOL_RUN
 }
 
 left() { # [PORT...]
-  found=$(units) || echo "unasked systemd $?"
-  [ -z "$found" ] || printf '%s\n' "$found" | sed 's/^/unit /'
-  found=$(boxes) || echo "unasked docker $?"
-  [ -z "$found" ] || printf '%s\n' "$found" | sed 's/^[^ ]* /container /'
-  found=$(jobs_of) || echo "unasked slurm $?"
-  [ -z "$found" ] || printf '%s\n' "$found" | sed 's/^/job /'
+  units || echo "unasked systemd $?"
+  [ -z "$list" ] || printf '%s\n' "$list" | sed 's/^/unit /'
+  boxes || echo "unasked docker $?"
+  [ -z "$list" ] || printf '%s\n' "$list" | sed 's/^[^ ]* /container /'
+  jobs_of || echo "unasked slurm $?"
+  [ -z "$list" ] || printf '%s\n' "$list" | sed 's/^/job /'
   for variable in FABRICTOOL_RUN ${guards:-}; do
     for pid in $(pids "$variable"); do
       printf 'process %s %s\n' "$pid" "$(tr '\000' ' ' <"/proc/$pid/cmdline" 2>/dev/null | tr -cd '[:print:]' | cut -c1-200)"
@@ -122,7 +141,7 @@ case $verb in
     # Here, and not only in a command of its own afterwards: a second Ctrl-C may come between the two, and no guard is left then.
     [ "$(cat /run/fabrictool.lock/run 2>/dev/null)" != "$run" ] || rm -rf /run/fabrictool.lock
     guards=FABRICTOOL_GUARD
-    [ ! -d /run/systemd/system ] || timeout 15 systemctl stop "ft-$run-guard.service" </dev/null >/dev/null 2>&1
+    hangs systemd || [ ! -d /run/systemd/system ] || timeout 15 systemctl stop "ft-$run-guard.service" </dev/null >/dev/null 2>&1
     end_processes FABRICTOOL_GUARD
     left "$@"
     ;;

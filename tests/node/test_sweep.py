@@ -103,6 +103,34 @@ def test_a_manager_that_does_not_answer_is_named(shell: str, tmp_path: Path) -> 
 
 
 @every_shell
+def test_managers_that_hang_are_waited_for_once(shell: str, tmp_path: Path) -> None:
+    """Three of them, asked three times for 10 s each, took all the time that a node has for this: nothing was told of it then. Those that
+    answer are asked each time."""
+    run = new_run()
+    called = 'echo "${0##*/}" >>"$LOG"'
+    hung = {name: f"{called}; exit 124" for name in ("docker", "systemctl", "squeue")}  # as timeout(1) ends
+    path = tools(tmp_path / "bin", **hung)
+    rows = script(shell, "sweep.sh", run, "close", systemd=str(tmp_path), path=path).stdout.splitlines()
+    assert rows == ["unasked systemd 124", "unasked docker 124", "unasked slurm 124", "end"]
+    assert (tmp_path / "bin" / "log").read_text().split() == ["systemctl", "docker", "squeue"]
+    path = tools(tmp_path / "well", docker=called, systemctl=called, squeue=called)
+    assert script(shell, "sweep.sh", run, "close", systemd=str(tmp_path), path=path).stdout == "end\n"
+    assert (tmp_path / "well" / "log").read_text().split().count("docker") == 3
+
+
+@every_shell
+def test_one_that_hangs_hides_nothing_of_the_others(shell: str, tmp_path: Path) -> None:
+    run = new_run()
+    path = tools(tmp_path / "bin", docker=DOCKER, systemctl="exit 124", squeue=SQUEUE, scancel=SCANCEL)
+    (tmp_path / "bin" / "boxes").write_text(f"{'a' * 64} ft-{run}-0\n")
+    (tmp_path / "bin" / "jobs").write_text(f"77 ft-{run} R\n")
+    rows = script(shell, "sweep.sh", run, "left", systemd=str(tmp_path), path=path).stdout.splitlines()
+    assert rows == ["unasked systemd 124", f"container ft-{run}-0", "job 77", "end"]
+    script(shell, "sweep.sh", run, "end", systemd=str(tmp_path), path=path)
+    assert (tmp_path / "bin" / "log").read_text().splitlines() == [f"rm -f {'a' * 64}", "77"]
+
+
+@every_shell
 def test_a_run_id_that_is_none(shell: str) -> None:
     for run in ("", "*", "../x", "a b"):
         assert script(shell, "sweep.sh", run, "end").returncode == 64
