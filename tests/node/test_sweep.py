@@ -108,7 +108,7 @@ def test_managers_that_hang_are_waited_for_once(shell: str, tmp_path: Path) -> N
     answer are asked each time."""
     run = new_run()
     called = 'echo "${0##*/}" >>"$LOG"'
-    hung = {name: f"{called}; exit 124" for name in ("docker", "systemctl", "squeue")}  # as timeout(1) ends
+    hung = dict.fromkeys(("docker", "systemctl", "squeue"), f"{called}; exit 124")  # as timeout(1) ends
     path = tools(tmp_path / "bin", **hung)
     rows = script(shell, "sweep.sh", run, "close", systemd=str(tmp_path), path=path).stdout.splitlines()
     assert rows == ["unasked systemd 124", "unasked docker 124", "unasked slurm 124", "end"]
