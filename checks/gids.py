@@ -1,7 +1,7 @@
 """Whether each function has the RoCE v2 GID that NCCL finds by itself, and whether anything pins another one.
 
-What it looks at: the GID table of each RDMA device (type, address, interface), and NCCL_IB_GID_INDEX in files and in
-running consumers; the NCCL that consumers have loaded.
+What it looks at: the GID table of each RDMA device (type, address, interface), and NCCL_IB_GID_INDEX in files (of
+/home and of all homes in /etc/passwd too) and in running consumers; the NCCL that consumers have loaded.
 
 Why it matters: an index is a place in a table that moves with every address and VLAN. A pinned one that was right
 yesterday is RoCE v1 or link-local today, and queue pairs then fail with `Invalid argument` or reach nobody.

@@ -41,10 +41,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """`denied`: files that may not be read."""
+    """`denied`: files that may not be read. `partial`: files of which a part was not read."""
 
     found: tuple[Place, ...]
     denied: tuple[str, ...] = ()
+    partial: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,8 @@ def _places(snap: Snapshot) -> Places | Unreadable:
     if not (raw.out == "end\n" or raw.out.endswith("\nend\n")):
         return Unreadable(Reason.CUT, "env.places: the end is missing")
     found: dict[str, tuple[Style, list[Item]]] = {}
-    denied = []
+    denied: list[str] = []
+    partial: list[str] = []
     mine: list[Item] = []
     style = Style.CONF
     for line in raw.out.split("\n")[:-2]:
@@ -97,13 +99,16 @@ def _places(snap: Snapshot) -> Places | Unreadable:
             found.setdefault(tail, (style, mine))  # a file may be named by two units: once is enough
         elif kind == "!":
             denied.append(rest)
+        elif kind == "<":
+            partial.append(rest)
         elif kind == "a" and re.fullmatch(r"[0-9]{1,9}", first):
             item = parse(style, int(first), tail)
             if item is not None:
                 mine.append(item)
         elif kind != "f":
             return Unreadable(Reason.GARBLED, f"env.places: {line[:80]!r}")
-    return Places(tuple(Place(path, s, tuple(i)) for path, (s, i) in found.items()), tuple(denied))
+    return Places(tuple(Place(path, s, tuple(i)) for path, (s, i) in found.items()), tuple(denied),
+                  tuple(dict.fromkeys(partial)))
 
 
 def _whole(snap: Snapshot, name: str) -> list[str] | Unreadable:

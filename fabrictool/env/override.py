@@ -41,6 +41,11 @@ def judge(node: Subject, wanted: Mapping[str, str], places: Places | Unreadable,
           targets: tuple[Target, ...]) -> Iterator[Finding]:
     """`extra`: files read otherwise (an /etc/nccl.conf that the spec does not write)."""
     about = About(Code.ENV_OVERRIDE, node, "env.override", ASPECT)
+    if isinstance(places, Places):  # whatever the spec writes: what these set is not judged by any rule
+        for path, seen in (*((p, Unreadable(Reason.NEEDS_ROOT, f"{p}: permission denied")) for p in places.denied),
+                           *((p, Unreadable(Reason.CUT, f"{p}: a part is too long to be read (files of 256 KiB, lines of 16 KiB)"))
+                             for p in places.partial)):
+            yield About(Code.ENV_OVERRIDE, node, f"env.override.{path}", ASPECT).unknown(seen, WANT)
     if not targets:
         yield about.skip("env.write is empty")
         return
@@ -67,8 +72,5 @@ def judge(node: Subject, wanted: Mapping[str, str], places: Places | Unreadable,
                 yield here.warn(got, f"{item.key}={value}", f"{place.path} sets it for what does not read our files", remedy=remedy)
             else:
                 yield here.fail(got, f"{item.key}={value}", f"{place.path} has precedence over {over.path}", remedy=remedy)
-    for path in places.denied:
-        yield About(Code.ENV_OVERRIDE, node, f"env.override.{path}", ASPECT).unknown(
-            Unreadable(Reason.NEEDS_ROOT, f"{path}: permission denied"), WANT)
-    if clean and not places.denied:
+    if clean and not places.denied and not places.partial:
         yield about.ok(f"{len(places.found)} other files read", WANT)

@@ -1,12 +1,21 @@
 # Where NCCL/Gloo/UCX variables are set in files of other owners. Read only. Of these files only the assignments of the names below
 # leave the node; what else stands in them (tokens, passwords) does not. Prints:
-#   @ STYLE PATH    a file that was read     ! PATH    one that may not be read
+#   @ STYLE PATH    a file that was read     ! PATH    one that may not be read     < PATH    one that was not read whole
 #   a LINE TEXT     an assignment as it stands there, quotes and all
 #   f LINE PATH     a unit's EnvironmentFile
 # The last line is "end".
 set -u
 export LC_ALL=C
 command -v awk >/dev/null || { echo "awk: not found" >&2; exit 127; }
+
+NAMES='NCCL_|GLOO_|UCX_|TP_SOCKET_IFNAME|MASTER_ADDR|HOST_IP|SGLANG_LOCAL_IP_NIC|CUTE_DSL_ARCH|VLLM_NIXL_SIDE_CHANNEL_'
+
+# Whether what lies behind the part that is read may be ours too. A line that the limit cuts in two counts to both.
+more() { # FILE
+  size=$(wc -c <"$1")
+  [ "$size" -gt 262144 ] || return 1
+  [ "$size" -gt 16777216 ] || tail -c +245761 "$1" | grep -qaE "$NAMES"
+}
 
 # STYLE line: one assignment a line (to its end). STYLE words: shell words or systemd's.
 scan() {
@@ -16,8 +25,9 @@ scan() {
   [ -f "$file" ] || return
   if [ ! -r "$file" ]; then echo "! $file"; return; fi
   echo "@ $style $file"
+  if more "$file"; then echo "< $file"; fi
   case $style in conf | pam | envfile) way=line ;; *) way=words ;; esac
-  head -c 262144 "$file" | awk -v way="$way" -v style="$style" '
+  head -c 262144 "$file" | awk -v way="$way" -v style="$style" -v file="$file" '
     BEGIN { names = "^(NCCL_|GLOO_|UCX_)[A-Za-z0-9_.-]*$|^(TP_SOCKET_IFNAME|MASTER_ADDR|VLLM_HOST_IP|SGLANG_HOST_IP|SGLANG_LOCAL_IP_NIC|HOST_IP|CUTE_DSL_ARCH|VLLM_NIXL_SIDE_CHANNEL_HOST|VLLM_NIXL_SIDE_CHANNEL_PORT)$" }
     function give(w,   t, i) {
       t = w
@@ -32,7 +42,7 @@ scan() {
     }
     style == "unit" && /^[ \t]*EnvironmentFile[ \t]*=/ { f = $0; sub(/^[^=]*=[ \t]*-?/, "", f); sub(/[ \t\r]+$/, "", f); print "f " NR " " f; next }
     !/(NCCL_|GLOO_|UCX_|TP_SOCKET_IFNAME|MASTER_ADDR|HOST_IP|SGLANG_LOCAL_IP_NIC|CUTE_DSL_ARCH|VLLM_NIXL_SIDE_CHANNEL_)/ { next }
-    length($0) > 16384 { next }
+    length($0) > 16384 { print "< " file; next }
     way == "line" {
       i = index($0, "=")
       if (i < 2) next
@@ -64,7 +74,11 @@ scan() {
     }'
 }
 
-for home in /root /home/*; do
+# Homes lie anywhere: those of services too, which may have no login shell.
+{
+  printf '%s\n' /root /home/*
+  awk -F: '$6 ~ "^/[^/]" { print $6 }' /etc/passwd 2>/dev/null
+} | sort -u | while IFS= read -r home; do
   scan conf "$home/.nccl.conf"
   for rc in .bashrc .bash_profile .profile .zshenv; do scan shell "$home/$rc"; done
 done

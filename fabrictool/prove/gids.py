@@ -11,7 +11,7 @@ from fabrictool.room import About
 
 HERE = ("rdma.device", "rdma.gid")
 PINS = (Code.GID_PINNED, Code.GID_NOT_AUTOMATIC)
-PLACES = ("env.lint.", "env.running.")
+PLACES = ("env.lint.", "env.running.", "env.override.")
 
 
 def judge(case: Case) -> Iterator[Finding]:
@@ -21,7 +21,7 @@ def judge(case: Case) -> Iterator[Finding]:
         about = About(Code.GID_PINNED, Subject(SubjectKind.NODE, (node,)), "gids.pinned", "")
         # A place that could not be read may pin one: then nothing is said for it here.
         if not any(f.code is Code.GID_PINNED or f.status is Status.UNKNOWN for f in env):
-            yield about.ok("NCCL_IB_GID_INDEX is set nowhere", "no pinned index")
+            yield about.ok("NCCL_IB_GID_INDEX is set in no place that is read", "no pinned index")
 
 
 def _wanted(f: Finding) -> bool:

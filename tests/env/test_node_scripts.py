@@ -208,4 +208,36 @@ def test_scripts_are_quiet_about_garbage(shell: str, tmp_path: Path) -> None:
     assert isinstance(got, model.Places)
     mine = next(p for p in got.found if p.path.startswith(str(tmp_path)))
     assert mine.items[0].value == "\udcff\udcfe"
-    assert "NCCL_B" not in {i.name for i in mine.items}  # too long to be meant
+    assert "NCCL_B" not in {i.name for i in mine.items}  # too long to be meant, and said
+    assert got.partial == (mine.path,)
+
+
+PAD = "# " + 77 * "x" + "\n"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(("content", "partial"), [
+    (PAD * 4000 + "export NCCL_IB_GID_INDEX=1\n", True), ("export NCCL_A='" + 20_000 * "x" + "'\n", True),
+    (PAD * 300_000, True), (PAD * 4000, False), ("export NCCL_A=1\n" + PAD * 4000, False), (f"export LS_COLORS='{20_000 * 'x'}'\n", False),
+], ids=["set behind the end", "in a long line", "too long to look", "long, and not ours", "set at the start", "a long line, and not ours"])
+def test_a_file_that_is_not_read_whole_is_told(content: str, partial: bool, shell: str, tmp_path: Path) -> None:
+    file = tmp_path / "root" / ".bashrc"
+    file.parent.mkdir()
+    file.write_text(content)
+    text = resource("envplaces.sh").replace(" /root ", f" {tmp_path}/root ").replace(" /etc/", f" {tmp_path}/etc/")
+    got = model.read(Snapshot("n", {"env.places": Captured(0, run(shell, text))})).places
+    assert isinstance(got, model.Places)
+    assert got.partial == ((str(file),) if partial else ())
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_homes_lie_anywhere(shell: str, tmp_path: Path) -> None:
+    home = tmp_path / "data" / "vllm one"
+    home.mkdir(parents=True)
+    (home / ".nccl.conf").write_text("NCCL_IB_GID_INDEX=1\n")
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/passwd").write_text(f"root:x:0:0::/root:/bin/sh\nvllm:x:990:990::{home}:/usr/sbin/nologin\nx:x:1:1::/:/bin/sh\n")
+    text = resource("envplaces.sh").replace(" /etc/", f" {tmp_path}/etc/")
+    got = model.read(Snapshot("n", {"env.places": Captured(0, run(shell, text))})).places
+    assert isinstance(got, model.Places)
+    assert [i.name for p in got.found for i in p.items if p.path == f"{home}/.nccl.conf"] == ["NCCL_IB_GID_INDEX"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fabrictool.model import Code, Status
 from fabrictool.prove import Case, gids
 from fabrictool.snapshot import Captured
@@ -48,3 +50,10 @@ def test_a_place_that_cannot_be_read_may_pin_one() -> None:
     case = changed(gid_case(Spark()), "spark01", {"env.places": Captured(1, "", denied=True)})
     assert gids_bad(case) == [("gids.env.lint.places", Code.NEEDS_ROOT, Status.UNKNOWN)]
     assert "gids.pinned" not in {f.path for f in gids.judge(case) if "spark01" in f.subject.nodes}
+
+
+@pytest.mark.parametrize(("line", "code"), [("! /home/eve/.nccl.conf", Code.NEEDS_ROOT), ("< /root/.bashrc", Code.UNREADABLE)])
+def test_a_file_that_is_not_read_may_pin_one(line: str, code: Code) -> None:
+    spark = Spark(places=f"@ shell /etc/profile\n{line}\nend\n")
+    assert gids_bad(gid_case(spark)) == [(f"gids.env.override.{line[2:]}", code, Status.UNKNOWN)]
+    assert "gids.pinned" not in {f.path for f in gids.judge(gid_case(spark)) if "spark01" in f.subject.nodes}
