@@ -29,7 +29,7 @@ case $1 in
     ;;
   sockets)
     if [ "$(readlink "/proc/$pid/ns/net")" = "$(readlink /proc/self/ns/net)" ]; then echo same
-    else nsenter -t "$pid" -n ss -Htanp; fi
+    else nsenter -t "$pid" -n ss -Htanp || exit; fi
     ;;
   *) exit 2 ;;
 esac

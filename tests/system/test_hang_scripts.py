@@ -84,6 +84,23 @@ def test_sockets_of_the_process(tmp_path: Path) -> None:
 
 @every_shell
 @as_root
+def test_sockets_of_another_network_that_cannot_be_read(shell: tuple[str, ...], tmp_path: Path) -> None:
+    """No list is not an empty list: that would say that nothing listens, and nobody waits for an answer."""
+    tools = tool_folder(tmp_path / "bin", *TOOLS)
+    (tools / "readlink").unlink()
+    (tools / "readlink").write_text('#!/bin/sh\ncase $1 in *self*) echo "net:[1]" ;; *) echo "net:[2]" ;; esac\n')
+    for body, known in (("exit 1", False), ("echo 'LISTEN 0 128 10.1.1.1:4000 0.0.0.0:*'; exit 1", False), ("exit 127", False),
+                        ("echo 'LISTEN 0 128 10.1.1.1:4000 0.0.0.0:*'", True)):
+        (tools / "nsenter").write_text(f"#!/bin/sh\n{body}\n")
+        for name in ("readlink", "nsenter"):
+            (tools / name).chmod(0o755)
+        with child(tmp_path / "log") as (pid, _):
+            rank, _ = look(shell, pid, tools)
+        assert isinstance(rank.sockets, tuple) is known, body
+
+
+@every_shell
+@as_root
 def test_a_stack_tool_is_used_where_there_is_one(shell: tuple[str, ...], tmp_path: Path) -> None:
     tools = tool_folder(tmp_path / "bin", *TOOLS)
     dump = ('#!/bin/sh\ncase "$*" in *native*) [ -z "$REFUSE" ] || exit 1; frame="accept (libc.so.6)" ;; *) frame="x (y.py:1)" ;; esac\n'
