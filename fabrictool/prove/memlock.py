@@ -12,7 +12,7 @@ from fabrictool.snapshot import Snapshot, consumers
 from fabrictool.snapshot.consumers import Consumer
 from fabrictool.spec import NodeSpec
 from fabrictool.system import ask_again, sections
-from fabrictool.system.processes import Locked, Process, shown
+from fabrictool.system.processes import Locked, Process, missing, shown
 from fabrictool.system.processes import read as processes
 from fabrictool.system.read import host
 from fabrictool.system.units import locked as unit_limits
@@ -45,15 +45,15 @@ def _node(want: NodeSpec, snap: Snapshot) -> Iterator[Finding]:
             yield _configured(about, pattern, want, snap, needed)
         elif not isinstance(named, Unreadable) and not isinstance(known, Unreadable):
             for consumer in named:
-                yield _consumer(About(Code.MEMLOCK, node, f"memlock.{consumer.label}", ""), consumer, known, want, needed)
+                yield _consumer(About(Code.MEMLOCK, node, f"memlock.{consumer.label}", ""), consumer, known, missing(snap), want,
+                                needed)
     yield _login(node, want, snap, needed)
 
 
-def _consumer(about: About, consumer: Consumer, known: Mapping[int, Process], want: NodeSpec, needed: str) -> Finding:
-    """The process that may lock least speaks for it."""
+def _consumer(about: About, consumer: Consumer, known: Mapping[int, Process], gone: Unreadable, want: NodeSpec, needed: str) -> Finding:
+    """The process that may lock least speaks for it. `gone`: what is said of one that is not among the known."""
     if not consumer.ranks:
         return about.unknown(Unreadable(Reason.EMPTY, f"no process of {consumer.label} could be read"), needed)
-    gone = Unreadable(Reason.NOT_COLLECTED, "it ended, or began, while the node was read: run again")
     seen = [(p.pid, known.get(p.pid)) for p in consumer.ranks]
     worst: tuple[int, int, Locked] | None = None
     least = ""

@@ -83,7 +83,7 @@ def _consumers(want: NodeSpec, snap: Snapshot) -> Iterator[tuple[str, Observed[s
             yield f"cudart.{pattern}", lost
         else:
             yield f"nccl.{pattern}", _nccl(named)
-            yield f"cudart.{pattern}", _cudart(named, known)
+            yield f"cudart.{pattern}", _cudart(named, known, processes.missing(snap))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +130,14 @@ def _nccl(named: tuple[Consumer, ...]) -> Observed[str]:
     return Value(", ".join(sorted(found))) if found else Absent("a process of it that has loaded NCCL")
 
 
-def _cudart(named: tuple[Consumer, ...], known: Mapping[int, Process] | Unreadable) -> Observed[str]:
+def _cudart(named: tuple[Consumer, ...], known: Mapping[int, Process] | Unreadable, missing: Unreadable) -> Observed[str]:
     if isinstance(known, Unreadable):
         return known
+    # A helper that came or went while the node was read (a health check) is no loss; one with NCCL is.
+    short = missing.reason is not Reason.NOT_COLLECTED
+    lost = next((f"process {p.pid} of {c.label}" for c in named for p in c.ranks if p.pid not in known and (short or p.libraries)), None)
+    if lost is not None:
+        return Unreadable(missing.reason, f"{lost}: {missing.why}")
     seen = [known[p.pid].cudart for c in named for p in c.ranks if p.pid in known]
     found = sorted({s.value for s in seen if isinstance(s, Value)})
     return Value(", ".join(found)) if found else Absent("a process of it with a CUDA runtime of its own")

@@ -10,6 +10,7 @@ from fabrictool.model import Absent, Observed, Reason, Unreadable, Value
 from fabrictool.snapshot import Snapshot
 from fabrictool.system import sections
 
+_DOCKER = re.compile(r"docker (\d{1,3})")
 IPC_LOCK = 14  # bit of CAP_IPC_LOCK (linux/capability.h): whoever has it is under no limit when memory is registered (ib_umem_get)
 
 
@@ -79,11 +80,24 @@ def read(snap: Snapshot) -> Mapping[int, Process] | Unreadable:
             rows.append((int(rest), []))
         elif rows and kind in ("m", "k", "l"):
             rows[-1][1].append(line)
-        elif line != "more":
+        elif line != "more" and not _DOCKER.fullmatch(line):
             return Unreadable(Reason.GARBLED, f"{sections.PROCESSES.name}: {line[:60]!r}")
     for pid, body in rows:
         found[pid] = _process(pid, body)
     return found
+
+
+def missing(snap: Snapshot) -> Unreadable:
+    """Why a process that runs may not be among those of `read`."""
+    raw = snap.raw(sections.PROCESSES.name)
+    lines = [] if isinstance(raw, Unreadable) else raw.out.splitlines()
+    silent = next((m for line in lines if (m := _DOCKER.fullmatch(line))), None)
+    if silent is not None:
+        return Unreadable(Reason.TIMEOUT if silent[1] == "124" else Reason.FAILED,
+                          f"docker, asked for the processes of its containers, ended with status {silent[1]}")
+    if "more" in lines:
+        return Unreadable(Reason.CUT, "more processes run than are looked at")
+    return Unreadable(Reason.NOT_COLLECTED, "it ended, or began, while the node was read: run again")
 
 
 def _process(pid: int, body: list[str]) -> Process:

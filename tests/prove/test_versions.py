@@ -207,3 +207,19 @@ def test_a_snapshot_of_nothing() -> None:
     case = Case({"spark01": node_spec()}, {"spark01": Snapshot("spark01")})
     assert [f.status for f in judged(case)] == [Status.UNKNOWN]
     assert snap("x").node == "x"
+
+
+@pytest.mark.parametrize(("said", "code"), [
+    ("docker 1\nend\n", Code.UNREADABLE), ("docker 124\nend\n", Code.TOOL_TIMEOUT), ("p 1\nmore\nend\n", Code.UNREADABLE),
+    ("end\n", Code.UNREADABLE),
+])
+def test_a_rank_whose_libraries_are_not_told_is_not_left_out(said: str, code: Code) -> None:
+    """The other nodes agree, and nothing is known of this one: it is not passed over as if nothing ran there."""
+    found = judged(fleet({"spark02": {S.PROCESSES.name: Captured(0, said)}}))
+    assert [(f.path, f.code, f.status, f.subject.nodes) for f in found if f.bad] == [
+        ("versions.cudart.docker:vllm-*", code, Status.UNKNOWN, ("spark02",))]
+
+
+def test_a_helper_that_came_meanwhile_is_no_loss() -> None:
+    idle = consumers_text(Box(libraries=()))
+    assert not bad(fleet({"spark02": {S.PROCESSES.name: Captured(0, "end\n"), "consumers": Captured(0, idle)}}))

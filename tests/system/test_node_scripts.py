@@ -17,7 +17,7 @@ from fabrictool.system import contents, sections
 from fabrictool.system.containers import Boxes
 from fabrictool.system.containers import read as boxes
 from fabrictool.system.contents import Content
-from fabrictool.system.processes import Process
+from fabrictool.system.processes import Process, missing
 from fabrictool.system.processes import read as processes
 from fabrictool.system.read import host, nccl, package
 from tests.snapshot.shells import as_root, collect, every_shell, tool_folder
@@ -85,6 +85,18 @@ def test_what_a_process_may_lock(shell: tuple[str, ...], tmp_path: Path) -> None
     assert isinstance(mine, Process)
     assert isinstance(mine.locked, Value)
     assert isinstance(mine.may_lock_all, Value)
+
+
+@every_shell
+@pytest.mark.parametrize(("broken", "reason"), [
+    ("exit 1", Reason.FAILED), ("exit 124", Reason.TIMEOUT), ("case $1 in inspect) exit 1 ;; esac", Reason.FAILED),
+    ("", Reason.NOT_COLLECTED), ("case $1 in ps) exit 0 ;; esac", Reason.NOT_COLLECTED),
+], ids=["down", "hangs", "a broken inspect", "well", "nothing runs"])
+def test_a_docker_that_does_not_tell_its_processes(shell: tuple[str, ...], broken: str, reason: Reason, tmp_path: Path) -> None:
+    """Why a process may be missing; the others are told all the same."""
+    snap = one(shell, sections.PROCESSES, docker(tmp_path / "bin", os.getpid(), broken))
+    assert not isinstance(processes(snap), Unreadable)
+    assert missing(snap).reason is reason
 
 
 def probes(*specs: ContentSpec) -> Section:
