@@ -1,6 +1,7 @@
 # What a run would need on this node: sh -c THIS fabrictool-launchtools LAUNCHER PROGRAM PYTHON IMAGE   ("" = not needed, or to be found)
 # Prints, as far as it applies: `program PATH`, `options LETTERS` (of all_reduce_perf), `mpirun PATH VERSION`, `srun PATH`, `pmi NAME`,
-# `gres`, `python PATH VERSION`, `image ID`, `missing WHAT`, `port N` (free now), and at last `end`. Starts nothing on a GPU.
+# `gres`, `python PATH VERSION`, `image ID`, `missing WHAT`, `silent TOOL STATUS MESSAGE` (it is there, and gave no answer: 124 = none in
+# time), `port N` (free now), and at last `end`. Starts nothing on a GPU.
 set -u
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 LC_ALL=C
@@ -28,6 +29,11 @@ tests() {
   echo "options $(printf '%s\n' "$help" | sed -n 's/^[[:space:]]*\[-\([A-Za-z]\),.*/\1/p' | tr -d '\n')"
 }
 
+silent() { # TOOL STATUS WORDS
+  [ "$2" -ne 143 ] || set -- "$1" 124 "$3" # busybox lets the signal end the command itself
+  echo "silent $1 $2 $(printf '%s\n' "$3" | grep -v '^[[:space:]]*$' | tail -n 1 | tr -cd '[:print:]' | cut -c1-200)"
+}
+
 case $launcher in
   mpirun)
     tests
@@ -45,7 +51,12 @@ case $launcher in
       for pmi in pmix pmi2; do
         if printf '%s\n' "$listed" | tr -s ' \t,:' '\n' | grep -qx "$pmi"; then echo "pmi $pmi"; break; fi
       done
-      timeout 10 sinfo -h -o %G 2>/dev/null </dev/null | grep -q gpu && echo gres
+      if command -v sinfo >/dev/null 2>&1; then
+        said=$(timeout 10 sinfo -h -o %G 2>&1 </dev/null)
+        rc=$?
+        if [ "$rc" -ne 0 ]; then silent sinfo "$rc" "$said"
+        elif printf '%s\n' "$said" | grep -q gpu; then echo gres; fi
+      fi
     else
       echo "missing srun"
     fi
@@ -53,8 +64,15 @@ case $launcher in
   direct)
     if [ -n "$image" ]; then
       if ! command -v docker >/dev/null 2>&1; then echo "missing docker"
-      elif id=$(timeout 15 docker image inspect -f '{{.Id}}' "$image" 2>/dev/null </dev/null); then echo "image $id"
-      else echo "missing image $image"; fi
+      else
+        said=$(timeout 15 docker image inspect -f '{{.Id}}' "$image" 2>&1 </dev/null)
+        rc=$?
+        id=$(printf '%s\n' "$said" | grep -E '^(sha256:)?[0-9a-f]+$' | tail -n 1) # warnings of docker's may stand around it
+        # Docker's and podman's words. Anything else (no daemon, no permission, no time) says nothing of the image.
+        if [ "$rc" -eq 0 ] && [ -n "$id" ]; then echo "image $id"
+        elif printf '%s\n' "$said" | grep -qiE 'no such (image|object)|image not known'; then echo "missing image $image"
+        else silent docker "$rc" "$said"; fi
+      fi
     elif found=$(first "${python:-python3}"); then
       echo "python $found $(timeout 10 "$found" -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null </dev/null)"
     else

@@ -82,6 +82,9 @@ def tool(spec: CollectiveSpec, seen: Mapping[str, Snapshot]) -> Tool | Refusal:
         got = look.tools(snap)
         if isinstance(got, Unreadable):
             return Refusal(_refused(got), got.reason, f"{node}: {got.why}", (node,))
+        if "docker" in got.silent:
+            why = got.silent["docker"]
+            return Refusal(Code.LAUNCH_FAILED, why.reason, f"{node}: whether the image is there is not known: {why.why}", (node,))
         found[node] = got
     lack = {node: t.missing for node, t in found.items() if t.missing}
     if lack:
@@ -98,6 +101,9 @@ def tool(spec: CollectiveSpec, seen: Mapping[str, Snapshot]) -> Tool | Refusal:
     if spec.launcher == "mpirun" and not head.open_mpi:
         first, said = next(iter(found)), head.mpi or "it says nothing"
         return Refusal(Code.TOOL_MISSING, Reason.TOOL_MISSING, f"{first}: {head.mpirun} is not Open MPI: {said}", (first,))
+    if spec.launcher == "srun" and "sinfo" in head.silent:
+        first, why = next(iter(found)), head.silent["sinfo"]
+        return Refusal(Code.LAUNCH_FAILED, why.reason, f"{first}: whether Slurm hands out GPUs is not known: {why.why}", (first,))
     return Tool(head.program, head.mpirun if spec.launcher == "mpirun" else head.srun, head.open_mpi, head.options, head.pmi, head.gres)
 
 

@@ -4,7 +4,8 @@ moment `look` of a recording; read by it, and again by judges of the recording. 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from fabrictool.env.targets import DOCKER_ENV
 from fabrictool.model import Observed, Reason, Unreadable, Value
@@ -30,8 +31,8 @@ class App:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """`missing`: what is needed and not here. `options`: option letters of all_reduce_perf; `mpi`: the whole first line of
-    `mpirun --version`; `port`: a TCP port that is free."""
+    """`missing`: what is needed and not here. `silent`: what is here, and gave no answer: tool -> why. `options`: option letters of
+    all_reduce_perf; `mpi`: the whole first line of `mpirun --version`; `port`: a TCP port that is free."""
 
     missing: tuple[str, ...] = ()
     program: str = ""
@@ -44,6 +45,7 @@ class Tools:
     python: str = ""
     image: str = ""
     port: int = 0
+    silent: Mapping[str, Unreadable] = field(default_factory=dict)
 
     @property
     def open_mpi(self) -> int:
@@ -120,7 +122,15 @@ def tools(snap: Snapshot) -> Tools | Unreadable:
     return Tools(
         tuple(rest for key, rest in words if key == "missing"), first.get("program", ""), first.get("options", ""), mpirun, mpi,
         first.get("srun", ""), first.get("pmi", ""), "gres" in first, first.get("python", "").partition(" ")[0], first.get("image", ""),
-        int(port) if re.fullmatch(r"[0-9]{1,5}", port) else 0)
+        int(port) if re.fullmatch(r"[0-9]{1,5}", port) else 0, dict(_silent(rest) for key, rest in words if key == "silent"))
+
+
+def _silent(rest: str) -> tuple[str, Unreadable]:
+    """`TOOL STATUS MESSAGE`."""
+    name, status, message = (*rest.split(" ", 2), "", "")[:3]
+    if status == "124":
+        return name, Unreadable(Reason.TIMEOUT, f"{name} did not answer in time")
+    return name, Unreadable(Reason.FAILED, f"{name} gave no answer: exit status {status}: {message or 'no message'}")
 
 
 def environment(snap: Snapshot) -> Environment | Unreadable:

@@ -59,12 +59,36 @@ def test_srun(shell: str, tmp_path: Path) -> None:
     assert found(shell, "srun", "/bin/true", "", "", path=path)[2:] == [f"srun {tmp_path}/bin/srun"]
 
 
+DOCKER = """[ "$5" != img ] || { echo 'WARNING: Error loading config file' >&2; echo sha256:12; exit 0; }
+echo; echo "Error response from daemon: No such image: $5" >&2; exit 1"""
+
+
 @every_shell
 def test_direct(shell: str, tmp_path: Path) -> None:
-    path = tools(tmp_path / "bin", python3="echo 3.12.1", docker='[ "$5" = img ] && echo sha256:12')
+    path = tools(tmp_path / "bin", python3="echo 3.12.1", docker=DOCKER)
     assert found(shell, "direct", "", "", "", path=path) == [f"python {tmp_path}/bin/python3 3.12.1"]
     assert found(shell, "direct", "", "", "img", path=path) == ["image sha256:12"]
     assert found(shell, "direct", "", "", "other", path=path) == ["missing image other"]
+
+
+@every_shell
+@pytest.mark.parametrize(("body", "said"), [
+    ("exit 124", "silent docker 124 "),
+    ("echo 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?' >&2; exit 1",
+     "silent docker 1 Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?"),
+    ("exit 0", "silent docker 0 "), ("echo 'Error: img: image not known' >&2; exit 125", "missing image img"),
+])
+def test_a_docker_that_gives_no_answer_says_nothing_of_the_image(shell: str, body: str, said: str, tmp_path: Path) -> None:
+    assert found(shell, "direct", "", "", "img", path=tools(tmp_path / "bin", docker=body)) == [said]
+
+
+@every_shell
+def test_a_slurm_that_gives_no_answer_does_not_say_that_it_has_no_gpus(shell: str, tmp_path: Path) -> None:
+    for body, said in (("exit 124", ["silent sinfo 124 "]), ("echo 'slurm_load_partitions: Unable to contact' >&2; exit 1",
+                                                             ["silent sinfo 1 slurm_load_partitions: Unable to contact"]),
+                       ("exit 0", []), ("echo gpu:8", ["gres"])):
+        path = tools(tmp_path / "bin", srun="echo none >&2", sinfo=body)
+        assert found(shell, "srun", "/bin/true", "", "", path=path)[3:] == said
 
 
 @pytest.mark.parametrize("launcher", ["mpirun", "srun", "direct"])

@@ -167,11 +167,22 @@ def test_one_node_is_no_fabric() -> None:
     ("srun", "missing all_reduce_perf_mpi all_reduce_perf\nend\n", Code.TOOL_MISSING, "all_reduce_perf"),
     ("direct", "missing /opt/v/bin/python\nend\n", Code.TOOL_MISSING, "/opt/v/bin/python"),
     ("direct", "python /x\n", Code.LAUNCH_FAILED, "the end is missing"),
+    ("direct", "silent docker 124 \nend\n", Code.LAUNCH_FAILED, "image is there is not known: docker did not answer in time"),
+    ("direct", "silent docker 1 no daemon\nend\n", Code.LAUNCH_FAILED, "docker gave no answer: exit status 1: no daemon"),
 ])
 def test_tools_that_are_missing_on_one_node(launcher: str, text: str, code: Code, said: str) -> None:
     no = refusal(node="spark02", texts={"tools": text}, launcher=launcher)
     assert (no.code, no.nodes) == (code, ("spark02",))
     assert said in no.why
+
+
+def test_a_slurm_that_does_not_tell_what_it_hands_out() -> None:
+    """Only the node that starts the job is asked for it."""
+    silent = {"tools": TOOLS + "silent sinfo 124 \nend\n"}
+    no = refusal(node="spark01", texts=silent, launcher="srun")
+    assert (no.code, no.reason, no.nodes) == (Code.LAUNCH_FAILED, Reason.TIMEOUT, ("spark01",))
+    assert "sinfo did not answer in time" in no.why
+    assert isinstance(planned(node="spark02", texts=silent, launcher="srun"), Plan)
 
 
 def test_another_mpi() -> None:
