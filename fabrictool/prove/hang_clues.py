@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from fabrictool.collective import log, symptoms
-from fabrictool.model import Code, Finding, Subject, SubjectKind, Unreadable, Value
+from fabrictool.model import Code, Finding, Status, Subject, SubjectKind, Unreadable, Value
 from fabrictool.prove.hang_job import Job
 from fabrictool.room import About
 from fabrictool.system.phases import Phase
@@ -73,14 +74,21 @@ def _of(rank: Rank) -> tuple[Socket, ...]:
 
 
 def blocked(job: Job) -> Iterator[Finding]:
-    """Connections that are asked for and not answered. Towards the Internet (usage statistics, a model hub) they are no rank's."""
+    """Connections that are asked for and not answered. Towards the Internet (usage statistics, a model hub) they are no rank's. A proxy or
+    a collector of metrics that does not answer looks alike: it is held against a job only where some rank still waits in its start,
+    or, towards another node of the job, for another rank at all."""
     seen: set[tuple[str, str, int]] = set()
     for rank in job.everyone:
         for s in _of(rank):
             if s.state != "SYN-SENT" or (rank.node, s.peer, s.peer_port) in seen or (is_global(s.peer) and _owner(job, s) is None):
                 continue
             seen.add((rank.node, s.peer, s.peer_port))
-            yield _unanswered(job, rank, s)
+            found = _unanswered(job, rank, s)
+            if job.starting() or (found.code is Code.BOOTSTRAP_BLOCKED and any(r.phase.waits for r in job.ranks)):
+                yield found
+            elif job.blind() or found.code is Code.BOOTSTRAP_BLOCKED:
+                why = "whether a rank waits for it is not known" if job.blind() else "no rank waits for it now"
+                yield replace(found, status=Status.WARN, why=f"{found.why}; {why}")
 
 
 def _owner(job: Job, s: Socket) -> str | None:
@@ -137,13 +145,14 @@ def missing(job: Job) -> Iterator[Finding]:
 
 
 def differing(job: Job) -> Iterator[Finding]:
-    """The same variable with another meaning on other ranks. A name that is each node's own bootstrap interface has one meaning."""
+    """The same variable with another meaning on other ranks. A name that is each node's own bootstrap interface has one meaning, and
+    independent engines of one name meet at places of their own."""
     for name in ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "MASTER_ADDR"):
         values: dict[str, list[Rank]] = {}
         for rank in job.ranks:
             if isinstance(rank.env, Value):
                 values.setdefault(_meaning(job, rank, rank.get(name)), []).append(rank)
-        if len(values) < 2:
+        if len(values) < 2 or (name == "MASTER_ADDR" and not job.is_one()):
             continue
         said = "; ".join(f"{value} on {', '.join(dict.fromkeys(r.node for r in ranks))}" for value, ranks in values.items())
         spot = about(job, Code.INIT_HANG, f"env.{name}")

@@ -53,6 +53,19 @@ class Job:
         """Whether some rank waits in a phase that ends within seconds or never."""
         return any(r.phase.init for r in self.ranks)
 
+    def blind(self) -> bool:
+        """Whether of some rank that runs it is not known where it stands."""
+        return any(r.phase is Phase.UNKNOWN and not r.gone for r in self.ranks)
+
+    def is_one(self) -> bool:
+        """Whether its ranks themselves tell that they are parts of one job, and no independent engines with a name in common: each has a
+        number of its own below one world size, which no node fills alone."""
+        numbers, worlds = [r.number for r in self.ranks], {r.world for r in self.ranks}
+        world = next(iter(worlds)) if len(worlds) == 1 else None
+        if world is None or None in numbers or len(set(numbers)) < len(numbers):
+            return False
+        return all(sum(1 for r in self.ranks if r.node == node) < world for node in self.views)
+
     def at(self, *phases: Phase) -> tuple[Rank, ...]:
         return tuple(r for r in self.ranks if r.phase in phases)
 

@@ -85,8 +85,31 @@ def test_an_address_that_no_node_has() -> None:
 def test_what_asks_the_internet_waits_for_no_rank(to: str) -> None:
     """An engine's usage statistics or model hub behind a firewall. A wrong interface has no such address."""
     assert not bad(two(Proc(100, 0, sockets=asks(to)), Proc(200, 1)))
-    for other in ("172.17.0.2:443", "192.168.7.7:443", "100.64.0.9:443", "[fd00::7]:443"):
-        assert (Code.INIT_HANG, Status.FAIL, ("spark01",)) in bad(two(Proc(100, 0, sockets=asks(other)), Proc(200, 1)))
+
+
+INIT = "ncclinit-0-native"
+
+
+@pytest.mark.parametrize("to", ["172.17.0.2:443", "192.168.7.7:443", "100.64.0.9:443", "[fd00::7]:443", "10.10.1.2:9091"])
+def test_a_service_of_the_site_that_does_not_answer_hangs_no_job_that_runs(to: str) -> None:
+    """A proxy, a collector of metrics. While a rank waits in its start it may be the cause; without a stack nothing tells."""
+    hung = (Code.INIT_HANG, Status.FAIL, ("spark01",))
+    assert not bad(two(Proc(100, 0, sockets=asks(to)), Proc(200, 1)))
+    assert hung in bad(two(Proc(100, 0, INIT, sockets=asks(to)), Proc(200, 1, INIT)))
+    assert hung in bad(two(Proc(100, 0, sockets=asks(to)), Proc(200, 1, INIT)))
+    blind = two(Proc(100, 0, None, sockets=asks(to)), Proc(200, 1, None))
+    assert (Code.INIT_HANG, Status.WARN, ("spark01",)) in bad(blind)
+    assert not [f for f in judged(blind) if f.status is Status.FAIL]
+
+
+def test_a_firewall_between_nodes_while_nobody_waits() -> None:
+    """Something is kept from one that listens: told, and no hang. Ranks that wait for data may wait for just this."""
+    free = 'Process 100: python3\nThread 100 (idle): "MainThread"\n    x (y.py:1)\n'
+    there = Proc(200, 1, free.replace("100", "200"), sockets=LISTEN.format(at="10.10.1.2:35001", pid=200))
+    calm = two(Proc(100, 0, free, sockets=asks("10.10.1.2:35001")), there)
+    assert [(c, s) for c, s, _ in bad(calm)] == [(Code.BOOTSTRAP_BLOCKED, Status.WARN)]
+    waiting = two(Proc(100, 0, sockets=asks("10.10.1.2:35001")), replace(there, stack="data-0-native"))
+    assert [(c, s) for c, s, _ in bad(waiting)] == [(Code.BOOTSTRAP_BLOCKED, Status.FAIL)]
 
 
 def test_a_rank_that_is_missing() -> None:
@@ -133,6 +156,18 @@ def test_variables_that_differ(name: str, value: str) -> None:
     assert [(f.code, f.status) for f in found] == [(Code.INIT_HANG, Status.FAIL)]
     assert name in found[0].got
     assert [(s, c) for c, s, _ in bad(two(Proc(100, 0), Proc(200, 1, env={name: value})))] == [(Status.WARN, Code.INIT_HANG)]
+
+
+def test_independent_engines_meet_at_places_of_their_own() -> None:
+    """One on each node, with one name: their ranks have the same numbers, or none, or fill their world alone."""
+    here, there = {"MASTER_ADDR": "10.10.1.1"}, {"MASTER_ADDR": "10.10.1.2"}
+    for ours, theirs, world in (((0, 1), (0, 1), "2"), ((None, None), (None, None), "-"), ((0, 1), (2, 3), "2")):
+        nodes = {node: [Proc(pid + i, number, INIT, env={**env, "WORLD_SIZE": world}) for i, number in enumerate(numbers)]
+                 for node, pid, numbers, env in (("spark01", 100, ours, here), ("spark02", 200, theirs, there))}
+        assert not [f for f in judged(job(nodes)) if "MASTER_ADDR" in f.path], (ours, theirs)
+    nodes = {"spark01": [Proc(100, 0, INIT, env=here), Proc(101, 1, INIT, env=here)],
+             "spark02": [Proc(200, 2, INIT, env=there), Proc(201, 3, INIT, env=there)]}
+    assert [f.status for f in judged(job(nodes)) if "MASTER_ADDR" in f.path] == [Status.FAIL]
 
 
 def test_names_that_differ_by_node_have_one_meaning() -> None:
