@@ -110,7 +110,7 @@ def _node(recording: Recording, facts: AllReduce, runs: tuple[str, ...], me: Mem
             yield from _shares(me, run, spans[run], need)
     if facts.default_run:
         yield _default(me, facts, run_span(recording, facts.default_run, node))
-    yield from strays.judge(me, idle, {run: spans[run] for run in runs})
+    yield from strays.judge(me, idle, {run: spans[run] for run in runs}, {run: expected_of(facts, run) for run in runs})
     yield from losses.judge(me, recording, spans)
 
 

@@ -6,20 +6,20 @@ from collections.abc import Iterator, Mapping
 
 from fabrictool.counters import Span, size_text
 from fabrictool.counters.delta import total
-from fabrictool.counters.limits import STILL
+from fabrictool.counters.limits import LEAST, STILL, Expected
 from fabrictool.model import Code, Finding, Status, Subject, SubjectKind, Value
-from fabrictool.prove.wire import WAYS, Member, unseen
+from fabrictool.prove.wire import WAYS, Member, node_bytes, unseen
 from fabrictool.room import About
 
 
-def judge(me: Member, idle: Span, spans: Mapping[str, Span]) -> Iterator[Finding]:
-    """`spans`: the runs by name."""
+def judge(me: Member, idle: Span, spans: Mapping[str, Span], needs: Mapping[str, Expected]) -> Iterator[Finding]:
+    """`spans`: the runs by name; `needs`: what each of them had to carry."""
     rails = {fn.rdma_name for fn in me.functions}
     for device in sorted({d for span in spans.values() for d in span.devices} - rails):
-        yield _device(me, device, idle, spans)
+        yield _device(me, device, idle, spans, needs)
 
 
-def _device(me: Member, device: str, idle: Span, spans: Mapping[str, Span]) -> Finding:
+def _device(me: Member, device: str, idle: Span, spans: Mapping[str, Span], needs: Mapping[str, Expected]) -> Finding:
     subject = Subject(SubjectKind.FUNCTION, (me.want.name,), function=device)
     about = About(Code.STRAY_RDMA, subject, "rdma_counters.stray", "")
     want = f"below {size_text(STILL)} in a run"
@@ -42,5 +42,15 @@ def _device(me: Member, device: str, idle: Span, spans: Mapping[str, Span]) -> F
             return About(Code.FOREIGN_TRAFFIC, subject, about.path, "").fail(
                 got, want, f"the device was as busy before the run ({size_text(round(scaled))} in its time): its own user's bytes hide "
                 "whether ours were among them", status=Status.UNKNOWN, remedy="let that traffic end, then run again")
+    if device in me.want.other_rdma and _carried_all(me, spans[when], needs[when]):
+        return About(Code.FOREIGN_TRAFFIC, subject, about.path, "").fail(
+            got, want, "the rails carried all that the run needs, so these are most likely of the device's own user; that none of ours "
+            "were among them is not shown", status=Status.UNKNOWN, remedy="run again while that device is quiet")
     return about.fail(got, want, "bytes went over a device that is no rail while the run was done",
                       remedy="see that NCCL_IB_HCA names only the spec's devices, with `=` in front: mlx5_1 alone also takes mlx5_10")
+
+
+def _carried_all(me: Member, span: Span, need: Expected) -> bool:
+    """Whether the counters of the rails explain the run by themselves. A lower bound explains nothing."""
+    seen = [node_bytes(span, me.functions, way) for way in WAYS]
+    return need.exact and all(isinstance(s, Value) and s.value >= need.bytes * LEAST for s in seen)

@@ -54,7 +54,7 @@ def test_foreign_bytes_in_the_time_of_a_run(share: float, passes: bool) -> None:
 def test_a_device_that_stands_still(n: int, passes: bool) -> None:
     fleet = h20s()
     fleet.flow("run3", "gpu02", "mlx5_5").tx = n
-    assert verdict(rdma_counters.judge, fleet).codes == (set() if passes else {(Code.STRAY_RDMA, FAIL)})
+    assert verdict(rdma_counters.judge, fleet).codes == (set() if passes else {(Code.FOREIGN_TRAFFIC, UNKNOWN)})
     four = sparks(4)
     four.more["control"] = control(sparks(4), "enp1s0f0np0", CONTROL[4], leak=n)
     assert verdict(rdma_counters.judge, four).codes == (set() if passes else {(Code.CONTROL_MOVED, FAIL)})
