@@ -17,7 +17,8 @@ from fabrictool.snapshot import Captured, Recording
 NOT_STARTED = (125, 126, 127)  # docker's own failure; not executable; not found (POSIX shell, docker run)
 HOW: Mapping[Code, tuple[str, str]] = {
     Code.GPU_BUSY: ("idle GPUs", "let what runs there end, or add --force: it will be slowed down, and so will the figures be"),
-    Code.TOOL_MISSING: ("what the launcher starts, on every node", "install it, or name its path in the spec's `collective`"),
+    Code.TOOL_MISSING: ("what the launcher starts, on every node", "install it (an image: `docker pull` it on the node), or name its path "
+                        "in the spec's `collective`"),
     Code.SINGLE_NODE: ("at least two nodes", "select two nodes or more"),
     Code.LOCKED: ("nobody else at work", "wait until the other run has ended, then run again"),
     Code.NEEDS_ROOT: ("root on the nodes", "run with -K, or allow sudo without a password"),

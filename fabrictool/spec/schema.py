@@ -130,6 +130,8 @@ class EnvSpec:
 
 @dataclass(frozen=True, slots=True, config=STRICT)
 class RuntimeSpec:
+    """`image` has to be on the nodes: nothing is pulled. `pull`: only `never` is done; the others are refused with a word of their own."""
+
     image: str
     pull: Annotated[str, Field(pattern="^(never|missing|always)$")] = "never"
 

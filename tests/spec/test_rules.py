@@ -155,6 +155,9 @@ CASES = (
     Case("digest placeholder", "collective: {size: 1GiB}", "collective: {runtime: {image: ¦'IMAGE@sha256:DIGEST'}}", "warning",
          "is a placeholder",
          "collective: {runtime: {image: 'a@sha256:" + "0" * 64 + "'}}"),
+    *(Case(f"pull {how}", C, f"collective: {{launcher: direct, runtime: {{image: 'a@sha256:{64 * '0'}', pull: ¦{how}}}}}", "error",
+           f"pull: {how} is not done", f"collective: {{launcher: direct, runtime: {{image: 'a@sha256:{64 * '0'}', pull: never}}}}")
+      for how in ("missing", "always")),
     Case("image: an option", C, "collective: {runtime: {image: ¦-v}}", "error", "is no image with a digest"),
     Case("image: mpirun", C, f"collective: {{launcher: mpirun, runtime: ¦{{image: 'a@sha256:{64 * '0'}'}}}}", "error",
          "starts no containers", f"collective: {{launcher: direct, runtime: {{image: 'a@sha256:{64 * '0'}'}}}}"),

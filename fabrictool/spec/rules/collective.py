@@ -18,6 +18,9 @@ LEAST_CONTROL = 32 << 20  # less than a few MiB a call shows nothing above what 
 def image(v: View) -> Iterator[Problem]:
     """The image that makes the traffic."""
     runtime = v.spec.collective.runtime if v.spec.collective else None
+    if runtime is not None and runtime.pull != "never":
+        yield error(v.at("collective", "runtime", "pull"), f"pull: {runtime.pull} is not done", "a check changes nothing on a node, and a "
+                    "download has no end that a run could wait for", "write pull: never, and `docker pull` the image on every node before")
     if runtime is None or PINNED.fullmatch(runtime.image):
         return
     at = v.at("collective", "runtime", "image")
