@@ -20,13 +20,15 @@ ALGORITHM = "Ring"  # of gated runs: its bytes on the wire are known exactly, an
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """One node's place in the run: `ranks` GPUs, numbered from `first`. `address`, `network`: of its bootstrap interface."""
+    """One node's place in the run: `ranks` GPUs, numbered from `first`. `address`, `network`: of its bootstrap interface,
+    `interface`."""
 
     node: str
     first: int
     ranks: int
     address: str
     network: str
+    interface: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +131,9 @@ def nccl_tests(job: Job, run: str) -> tuple[str, ...]:
 
 
 def networks(job: Job) -> str:
-    """The bootstrap networks of all nodes, for lists of MPI: exactly as the interfaces have them."""
-    return ",".join(dict.fromkeys(s.network for s in job.seats))
+    """The bootstrap networks of all nodes, for lists of MPI: exactly as the interfaces have them. Open MPI reads a network with a slash as
+    one of IPv4 only (btl_tcp_if_include): IPv6 goes by the name of the interface."""
+    return ",".join(dict.fromkeys(s.interface if ":" in s.network else s.network for s in job.seats))
 
 
 @dataclass(frozen=True, slots=True)

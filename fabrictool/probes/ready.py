@@ -70,7 +70,7 @@ def seats(wants: Mapping[str, NodeSpec], snaps: Mapping[str, Snapshot]) -> tuple
             return Refusal(Code.LAUNCH_FAILED, Reason.BLOCKED, f"{node}: ranks have to meet at its bootstrap address: {why}", (node,))
         network = next(str(a.network) for a in device.value.addresses if str(a.ip) == address.value)
         count = want.gpu.count if want.gpu else 1
-        seats.append(Seat(node, first, count, address.value, network))
+        seats.append(Seat(node, first, count, address.value, network, device.value.name))
         first += count
     return tuple(seats)
 

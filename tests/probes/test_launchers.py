@@ -54,6 +54,18 @@ def test_nodes_in_several_networks() -> None:
     assert "10.0.0.0/24,10.0.1.0/24" in start.argv
 
 
+def test_a_network_of_ipv6_goes_by_its_interface() -> None:
+    """Open MPI takes no such network in its lists. Nodes with IPv4 are named by theirs as before."""
+    six = dataclasses.replace(job(dataclasses.replace(NCCL_TESTS, mpi=5)), seats=(
+        Seat("a", 0, 1, "fd00::1", "fd00::/64", "bond0"), Seat("b", 1, 1, "fd00::2", "fd00::/64", "bond0"),
+        Seat("c", 2, 1, "10.0.1.1", "10.0.1.0/24", "eth0")))
+    (start,) = Mpirun().starts(six, "run1")
+    for key in ("btl_tcp_if_include", "prte_if_include", "oob_tcp_if_include"):
+        assert start.argv[start.argv.index(key) + 1] == "bond0,10.0.1.0/24"
+    (start,) = Srun().starts(six, "run1")
+    assert "OMPI_MCA_btl_tcp_if_include=bond0,10.0.1.0/24" in start.argv
+
+
 def test_slurm() -> None:
     (start,) = Srun().starts(job(dataclasses.replace(SRUN, gres=True), nodes=2, gpus=8), "run1")
     assert (start.node, start.number) == ("spark01", "launcher")

@@ -59,6 +59,7 @@ def test_four_sparks() -> None:
     got = good(launcher="mpirun", runs=3)
     assert [(s.node, s.first, s.ranks, s.address, s.network) for s in got.job.seats][:2] == [
         ("spark01", 0, 1, "10.10.1.11", "10.10.1.0/24"), ("spark02", 1, 1, "10.10.1.12", "10.10.1.0/24")]
+    assert {s.interface for s in got.job.seats} == {"enp1s0f0np0"}
     assert (got.job.folder, got.job.size_bytes, got.bound) == (FOLDER, 256 * MIB, "")
     assert (got.gated, got.default_run, got.idle_s, got.consumer) == (("run1", "run2", "run3"), "default", 3, "docker:vllm-a")
     assert got.job.tool.mpi == 4
