@@ -23,6 +23,10 @@ FORBIDDEN = ("/" + "work/", "/tmp/" + "v/", "sha" + "red/", "." + "library", "br
              "Chat" + "GPT")
 
 
+# Importing these puts gevent in the place of threads. pyinfra's own SSH client does not.
+PATCHES = re.compile(r"(?!pyinfra[.]connectors[.]sshuserclient)(pyinfra|gevent|fabrictool[.](engine|ops))([.]|$)")
+
+
 def tracked() -> list[Path]:
     """Every file of the project, as git sees it; without git, all that lies outside of caches and environments."""
     try:
@@ -40,6 +44,19 @@ def tracked() -> list[Path]:
 
 def python(folder: str) -> Iterator[Path]:
     yield from (p for p in sorted((ROOT / folder).rglob("*.py")) if "__pycache__" not in p.parts)
+
+
+def test_no_test_imports_pyinfra_into_the_runner() -> None:
+    """gevent then takes the place of threads there, and a worker that waits for its next test dies of it, once in a while."""
+    found = []
+    for path in python("tests"):
+        if not path.name.startswith("test_"):
+            continue
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else \
+                [f"{node.module}.{a.name}" for a in node.names] if isinstance(node, ast.ImportFrom) else []
+            found += [f"{path.relative_to(ROOT)}: {n}" for n in names if PATCHES.match(n)]
+    assert found == []
 
 
 def test_no_file_is_too_long() -> None:

@@ -12,9 +12,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from fabrictool.engine.bootstrap_tcp import ANSWER_S
-from fabrictool.engine.sidebyside import AT_ONCE
-from fabrictool.ops.remote import KILL_AFTER_S
 from fabrictool.probes import tcp
 from fabrictool.prove.bootstrap_tcp import LISTEN_S
 from fabrictool.prove.cover import ALL_PAIRS_UP_TO, cover
@@ -22,6 +19,8 @@ from fabrictool.snapshot import Captured
 from fabrictool.snapshot.collector import resource
 
 PROGRAM = resource("listen.py")
+LIMITS = ("from fabrictool.engine import bootstrap_tcp, sidebyside; from fabrictool.ops import remote; "
+          "print(bootstrap_tcp.ANSWER_S, remote.KILL_AFTER_S, sidebyside.AT_ONCE)")
 
 
 def run(*words: str) -> Captured:
@@ -61,8 +60,10 @@ def test_a_listener_outlives_a_node_that_hangs(count: int) -> None:
     """The others wait for that node's listener, then for its connections, and no healthy pair may meet a listener that has gone."""
     nodes = tuple(map(str, range(count)))
     calls = max(sum(1 for a, _ in cover(nodes) if a == n) for n in nodes)
-    longest = ANSWER_S + 2 * KILL_AFTER_S  # until a command that hangs is given up
-    assert longest * (1 + math.ceil(calls / AT_ONCE)) < LISTEN_S
+    answer_s, kill_after_s, at_once = map(int, subprocess.run([sys.executable, "-c", LIMITS], capture_output=True, text=True, timeout=60,
+                                                              check=True).stdout.split())
+    longest = answer_s + 2 * kill_after_s  # until a command that hangs is given up
+    assert longest * (1 + math.ceil(calls / at_once)) < LISTEN_S
     assert tcp.listen("x", "127.0.0.1")[-1] == str(LISTEN_S)
 
 
