@@ -10,14 +10,18 @@ begin() { # RUN SECONDS: what comes to be after this ends by itself after so man
   owner=$(id -u)
   if [ "$owner" = 0 ]; then
     case ${SUDO_UID:-} in '' | *[!0-9]*) ;; *) owner=$SUDO_UID ;; esac
-    mkdir -p /run/fabrictool && chmod 711 /run/fabrictool || return 1
     folder=/run/fabrictool/$run
   else
     folder=/tmp/fabrictool-$run
   fi
   umask 022
-  # Made by us now, and by nobody else before.
-  mkdir "$folder" && chmod 711 "$folder" && alive "$2"
+  # Made by us now, and by nobody else before. The end of another run may take the folder of runs away under our hands.
+  for try in 1 2 3; do
+    [ "$folder" = "/tmp/fabrictool-$run" ] || { mkdir -p /run/fabrictool && chmod 711 /run/fabrictool; }
+    mkdir "$folder" && break
+    [ "$try" != 3 ] && [ ! -e "$folder" ] || return 1
+  done
+  chmod 711 "$folder" && alive "$2"
 }
 
 tell() {

@@ -23,9 +23,9 @@ def only(text: str) -> Finding:
 
 
 @pytest.mark.parametrize(("said", "got"), [
-    ("ping: local error: message too long, mtu=1500\n", "9000 bytes do not pass (local mtu): the limit is 1500"),
-    ("ping: local error: message too long, mtu: 1500\n", "9000 bytes do not pass (local mtu): the limit is 1500"),
-    ("From 10.10.1.1 icmp_seq=1 Frag needed and DF set (mtu = 1500)\n", "9000 bytes do not pass (routed hole): the limit is 1500"),
+    ("ping: local error: message too long, mtu=1500\n", "pings of 9000 bytes are refused by the sending node itself: the limit is 1500"),
+    ("ping: local error: message too long, mtu: 1500\n", "pings of 9000 bytes are refused by the sending node itself: the limit is 1500"),
+    ("From 10.10.1.1 icmp_seq=1 Frag needed and DF set (mtu = 1500)\n", "pings of 9000 bytes are refused by a router, small ones pass: the limit is 1500"),
 ])
 def test_a_device_says_that_it_is_too_large(said: str, got: str) -> None:
     for text in (HEAD + said + LOST, (HEAD + said + LOST).replace("\n", "\r\n"), HEAD + said):  # also where the end is cut
@@ -44,7 +44,7 @@ def test_lost_packets_are_a_hole_only_beside_small_ones_that_pass() -> None:
     assert alone.status is Status.UNKNOWN
     assert "whether small packets pass is not here" in alone.why
     for text in (HEAD + LOST + paste("small"), paste("small") + HEAD + LOST):
-        assert (only(text).status, only(text).got) == (Status.FAIL, "9000 bytes do not pass (hole)")
+        assert (only(text).status, only(text).got) == (Status.FAIL, "pings of 9000 bytes are lost, small ones pass")
     for other in (("10.10.1.12", "10.10.1.13"), ("spark01", "spark02")):  # of another address, or from another node: no control
         told = findings(of_text(HEAD + LOST + paste("small").replace(*other)))
         assert [f.status for f in told] == [Status.UNKNOWN, Status.UNKNOWN]
@@ -62,7 +62,7 @@ def test_what_passes_shows_it_only_undivided() -> None:
 
 def test_the_size_of_a_packet_by_other_pings() -> None:
     for head, size in (("PING fd00::2(fd00::2) 8952 data bytes", 9000), ("PING n2 (10.10.1.12): 8972 data bytes", 9000)):
-        assert f"{size} bytes do not pass" in only(f"{head}\nping: local error: message too long, mtu: 1500\n{LOST}").got
+        assert f"pings of {size} bytes are refused" in only(f"{head}\nping: local error: message too long, mtu: 1500\n{LOST}").got
 
 
 @pytest.mark.parametrize("end", [

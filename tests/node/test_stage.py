@@ -62,6 +62,24 @@ def test_a_user_without_root_gets_a_folder_of_its_own() -> None:
 
 
 @as_root
+@every_shell
+def test_another_runs_end_may_take_the_folder_of_runs_away_meanwhile(shell: str, tmp_path: Path) -> None:
+    """`rmdir` of the one between the two `mkdir` of the other."""
+    run, runs = new_run(), tmp_path / "runs"
+    once = stage.program(run, 60, (), {}, ()).replace("begin() {", "mkdir() {\n  command mkdir \"$@\" || return\n"
+                                                      '  case "$*" in "-p /run/fabrictool") '
+                                                      '[ -n "${gone:-}" ] || { gone=1; rmdir /run/fabrictool || exit 9; } ;; esac\n}\nbegin() {', 1).replace("/run/fabrictool", str(runs))
+    try:
+        done = subprocess.run([*shell.split(), "-s"], capture_output=True, text=True, input=once, timeout=60, check=False,
+                              env={"PATH": "/usr/bin:/bin"})
+        assert f"folder {runs}/{run}" in done.stdout, done
+        assert (runs / run / "until").exists()
+    finally:
+        shutil.rmtree(runs)
+        script("dash", "sweep.sh", run, "close")
+
+
+@as_root
 def test_a_folder_that_is_there_already_is_nobodys() -> None:
     run = new_run()
     Path(f"/run/fabrictool/{run}").mkdir(parents=True)
