@@ -10,6 +10,7 @@ from fabrictool.snapshot import Captured, Snapshot
 SECTION = "left"
 LAST = "end"
 HUNG = 124  # timeout(1): the manager is there, and did not answer
+FOUND = re.compile(r"(unit|container|job|process|port) \S.*")
 UNASKED = re.compile(r"unasked (systemd|docker|slurm) ([0-9]{1,3})")
 
 
@@ -21,9 +22,12 @@ def left(take: Snapshot, launcher: str = "") -> tuple[str, ...] | Unreadable:
         return got
     lines = [ln.strip() for ln in got.out.splitlines() if ln.strip()]
     unasked = [m for ln in lines if (m := UNASKED.fullmatch(ln))]
-    found = tuple(ln for ln in lines if ln != LAST and not UNASKED.fullmatch(ln))
+    found = tuple(ln for ln in lines if FOUND.fullmatch(ln))
     if found:
         return found
+    strange = next((ln for ln in lines if ln != LAST and not UNASKED.fullmatch(ln)), None)
+    if strange is not None:
+        return Unreadable(Reason.GARBLED, f"left: {strange[:60]!r} is nothing that the list holds")
     if got.rc != 0 or got.cut or lines[-1:] != [LAST]:
         return Unreadable(Reason.FAILED, f"left: {_why(got)}")
     for m in unasked:

@@ -25,7 +25,8 @@ def only(text: str) -> Finding:
 @pytest.mark.parametrize(("said", "got"), [
     ("ping: local error: message too long, mtu=1500\n", "pings of 9000 bytes are refused by the sending node itself: the limit is 1500"),
     ("ping: local error: message too long, mtu: 1500\n", "pings of 9000 bytes are refused by the sending node itself: the limit is 1500"),
-    ("From 10.10.1.1 icmp_seq=1 Frag needed and DF set (mtu = 1500)\n", "pings of 9000 bytes are refused by a router, small ones pass: the limit is 1500"),
+    ("From 10.10.1.1 icmp_seq=1 Frag needed and DF set (mtu = 1500)\n",
+     "pings of 9000 bytes are refused by a router, small ones pass: the limit is 1500"),
 ])
 def test_a_device_says_that_it_is_too_large(said: str, got: str) -> None:
     for text in (HEAD + said + LOST, (HEAD + said + LOST).replace("\n", "\r\n"), HEAD + said):  # also where the end is cut

@@ -61,16 +61,21 @@ def test_a_user_without_root_gets_a_folder_of_its_own() -> None:
     assert not made.exists()
 
 
+TAKEN_AWAY = r"""mkdir() {
+  command mkdir "$@" || return
+  case "$*" in "-p /run/fabrictool") [ -n "${gone:-}" ] || { gone=1; rmdir /run/fabrictool || exit 9; } ;; esac
+}
+"""
+
+
 @as_root
 @every_shell
 def test_another_runs_end_may_take_the_folder_of_runs_away_meanwhile(shell: str, tmp_path: Path) -> None:
     """`rmdir` of the one between the two `mkdir` of the other."""
     run, runs = new_run(), tmp_path / "runs"
-    once = stage.program(run, 60, (), {}, ()).replace("begin() {", "mkdir() {\n  command mkdir \"$@\" || return\n"
-                                                      '  case "$*" in "-p /run/fabrictool") '
-                                                      '[ -n "${gone:-}" ] || { gone=1; rmdir /run/fabrictool || exit 9; } ;; esac\n}\nbegin() {', 1).replace("/run/fabrictool", str(runs))
+    program = stage.program(run, 60, (), {}, ()).replace("begin() {", f"{TAKEN_AWAY}begin() {{", 1).replace("/run/fabrictool", str(runs))
     try:
-        done = subprocess.run([*shell.split(), "-s"], capture_output=True, text=True, input=once, timeout=60, check=False,
+        done = subprocess.run([*shell.split(), "-s"], capture_output=True, text=True, input=program, timeout=60, check=False,
                               env={"PATH": "/usr/bin:/bin"})
         assert f"folder {runs}/{run}" in done.stdout, done
         assert (runs / run / "until").exists()

@@ -130,6 +130,7 @@ def test_a_node_that_was_lost() -> None:
 @pytest.mark.parametrize(("got", "status"), [
     (Captured(0, "process 77 sleep\nport 4000\n"), Status.FAIL), (Captured(64, "", "no run id"), Status.UNKNOWN),
     (Captured(124, ""), Status.UNKNOWN), (Captured(0, ""), Status.UNKNOWN), (Captured(0, "end\n", cut=True), Status.UNKNOWN),
+    (Captured(0, "Welcome\nend\n"), Status.UNKNOWN), (Captured(0, "Welcome\nport 4000\nend\n"), Status.FAIL),
     (Captured(0, "unasked systemd 1\nend\n"), Status.UNKNOWN), (Captured(0, "unasked docker 124\nend\n"), Status.UNKNOWN),
     (Captured(0, "job 7\nunasked docker 124\nend\n"), Status.FAIL), (Captured(1, "", "", denied=True), Status.UNKNOWN),
 ])
