@@ -8,12 +8,11 @@ from dataclasses import replace
 
 from fabrictool.collective.slow import process_times
 from fabrictool.model import Code, Evidence, Finding, Reason, Said, Status, Subject, SubjectKind, Unproven, Unreadable, Value
-from fabrictool.prove import bandwidth, launch, onerun, ranks, rdma_counters, results
+from fabrictool.prove import bandwidth, launch, left, onerun, ranks, rdma_counters, results
 from fabrictool.prove.addresses import not_selected
 from fabrictool.prove.bandwidth import CHECK
 from fabrictool.prove.case import Case
 from fabrictool.prove.facts import AllReduce, all_reduce
-from fabrictool.prove.left import left
 from fabrictool.prove.overruns import both_ways, over_runs
 from fabrictool.prove.results import RunResult
 from fabrictool.room import About
@@ -71,19 +70,9 @@ def _told(f: Finding) -> Finding:
 
 def _left(made: Recording, facts: AllReduce) -> Iterator[Finding]:
     """After every run nothing of it may be there."""
+    runs = (*facts.runs, *([facts.default_run] if facts.default_run else []))
     for node in facts.nodes:
-        about = About(Code.LEFT_BEHIND, Subject(SubjectKind.NODE, (node,)), f"{CHECK}.left", "")
-        seen = [left(made.at(name, node), facts.launcher) for name in (*facts.runs, *([facts.default_run] if facts.default_run else []))]
-        unread = next((s for s in seen if isinstance(s, Unreadable)), None)
-        lines = [ln for s in seen if not isinstance(s, Unreadable) for ln in s]
-        if lines:
-            more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
-            yield about.fail(lines[0][:200] + more, "nothing of the run", "what a run started was still there after its end",
-                             remedy="end it by its number or its unit's name; everything of a run has its id in its name")
-        elif unread:
-            yield about.unknown(unread, "nothing of the run")
-        else:
-            yield about.ok("nothing of the run")
+        yield left.judge(node, [made.at(name, node) for name in runs], f"{CHECK}.left", facts.launcher)
 
 
 def _counters(case: Case, facts: AllReduce, failed: Collection[str]) -> Iterator[Said]:

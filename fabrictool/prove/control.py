@@ -8,9 +8,9 @@ from fabrictool.counters import Span, size_text
 from fabrictool.counters.delta import total
 from fabrictool.counters.limits import LEAST, STILL
 from fabrictool.model import Code, Finding, Reason, Status, Subject, SubjectKind, Unreadable, Value
+from fabrictool.prove import left
 from fabrictool.prove.case import Case
 from fabrictool.prove.facts import END, AllReduce, all_reduce
-from fabrictool.prove.left import left
 from fabrictool.prove.wire import WAYS, Member, expected_of, good_runs, idle_span, member, run_span, unseen
 from fabrictool.room import About
 from fabrictool.snapshot import Recording
@@ -52,20 +52,9 @@ def judge(case: Case) -> Iterator[Finding]:
 
 def _left(recording: Recording, facts: AllReduce) -> Iterator[Finding]:
     """The control starts ranks of its own, and of them too nothing may be there: after its run, and when everything was ended."""
-    want = "nothing of the run"
     for node in facts.nodes:
-        about = About(Code.LEFT_BEHIND, Subject(SubjectKind.NODE, (node,)), f"{PATH}.left", "")
-        seen = [left(recording.at(moment, node), facts.launcher) for moment in (*facts.runs, END)]
-        lines = [ln for s in seen if not isinstance(s, Unreadable) for ln in s]
-        unread = next((s for s in seen if isinstance(s, Unreadable)), None)
-        if lines:
-            more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
-            yield about.fail(lines[0][:200] + more, want, "what the control run started was still there after its end",
-                             remedy="end it by its number or its unit's name; everything of a run has its id in its name")
-        elif unread:
-            yield about.unknown(unread, want)
-        else:
-            yield about.ok(want)
+        takes = [recording.at(moment, node) for moment in (*facts.runs, END)]
+        yield left.judge(node, takes, f"{PATH}.left", facts.launcher, "the control run")
 
 
 def _still(me: Member, run: str, span: Span, idle: Span) -> Finding:

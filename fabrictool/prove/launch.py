@@ -8,9 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from fabrictool.model import Code, Finding, Status, Subject, SubjectKind, Unreadable
-from fabrictool.prove import look
+from fabrictool.prove import left, look
 from fabrictool.prove.facts import END, REFUSED, AllReduce, all_reduce
-from fabrictool.prove.left import left
 from fabrictool.room import About
 from fabrictool.snapshot import Captured, Recording
 
@@ -112,15 +111,4 @@ def _never_ran(key: str, got: Captured, every: Mapping[str, Captured]) -> bool:
 def _end(made: Recording, check: str, launcher: str, ran: Iterable[str]) -> Iterator[Finding]:
     """After everything was ended, on every node that took part. `ran`: those that must have been asked."""
     for node in dict.fromkeys((*made.takes.get(END, {}), *ran)):
-        take = made.at(END, node)
-        about = About(Code.LEFT_BEHIND, Subject(SubjectKind.NODE, (node,)), f"{check}.end", "")
-        want = "nothing of the run"
-        found = left(take, launcher)
-        if isinstance(found, Unreadable):
-            yield about.unknown(found, want, "log in and look for the run's id: `ps`, /run/fabrictool; what is there ends by itself")
-        elif found:
-            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-            yield about.fail(f"{found[0][:200]}{more}", want, "what a run started was still there when everything of it had been ended",
-                             remedy="end it by its number or its unit's name; everything of a run has its id in its name")
-        else:
-            yield about.ok(want)
+        yield left.judge(node, [made.at(END, node)], f"{check}.end", launcher)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-from fabrictool.model import Reason, Unreadable
+from fabrictool.model import Code, Finding, Reason, Subject, SubjectKind, Unreadable
+from fabrictool.room import About
 from fabrictool.snapshot import Captured, Snapshot
 
 SECTION = "left"
@@ -12,6 +14,21 @@ LAST = "end"
 HUNG = 124  # timeout(1): the manager is there, and did not answer
 FOUND = re.compile(r"(unit|container|job|process|port) \S.*")
 UNASKED = re.compile(r"unasked (systemd|docker|slurm) ([0-9]{1,3})")
+
+
+def judge(node: str, takes: Iterable[Snapshot], path: str, launcher: str, who: str = "a run") -> Finding:
+    """Over all moments at which the node was asked; what was found at one counts more than silence at another. `who` started it."""
+    about, want = About(Code.LEFT_BEHIND, Subject(SubjectKind.NODE, (node,)), path, ""), "nothing of the run"
+    seen = [left(take, launcher) for take in takes]
+    lines = [ln for s in seen if not isinstance(s, Unreadable) for ln in s]
+    unread = next((s for s in seen if isinstance(s, Unreadable)), None)
+    if lines:
+        more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+        return about.fail(lines[0][:200] + more, want, f"what {who} started was still there when everything of it had been ended",
+                          remedy="end it by its number or its unit's name; everything of a run has its id in its name")
+    if unread:
+        return about.unknown(unread, want, "log in and look for the run's id: `ps`, /run/fabrictool; what is there ends by itself")
+    return about.ok(want)
 
 
 def left(take: Snapshot, launcher: str = "") -> tuple[str, ...] | Unreadable:
